@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Installation: library, headers, plugins in a folder of their own, and the two ways by which other projects find them.
 include(CMakePackageConfigHelpers)
 

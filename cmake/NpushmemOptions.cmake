@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Build options, the language standard, warnings, sanitizers, and where build products go.
 option(NPUSHMEM_BUILD_TESTS "Build the tests" ON)
 option(NPUSHMEM_BUILD_BENCH "Build npushmem-perf and the benchmarks" ON)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Helpers that let a new source file, plugin or test appear by being put in its folder.
 
 # All .cpp files below the given folders (relative to the project's root), as absolute paths in `out`.

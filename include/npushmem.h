@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* npushmem: the symmetric-memory API, in the shape of OpenSHMEM 1.6 under the prefix npushmem_.
  *
  * Common to all functions. Symmetric memory: PEs are processes, numbered 0..npushmem_n_pes()-1. npushmem_malloc and the

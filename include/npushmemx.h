@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* npushmem: extensions beyond OpenSHMEM, under the prefix npushmemx_.
  *
  * Errors: functions that return int return 0 or a code of npushmem/plugin/abi.h, with a report; the others report, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* OpenSHMEM 1.6, by npushmem. Link with -lnpushmem_openshmem (or use oshcc). npushmem/functions/<family>.h documents
  * each function, under the prefix npushmem_. Every function also exists as pshmem_<name>, for which shmem_<name> is a
  * weak name, so that a profiling tool can replace it. */

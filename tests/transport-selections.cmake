@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Selections (NPUSHMEM_TRANSPORTS) in which a transport that does not map memory serves a PE itself: a decorator around
 # everything, and one around the PE itself only. Every suite that runs over several transports runs over these as well.
 set(NPUSHMEM_UNMAPPED_SELF "nomap(p2p)" "trace(p2p)" "fault(p2p)" "nomap(self),p2p" "nomap(hccs)")

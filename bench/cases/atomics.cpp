@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Atomic operations on a word that no other PE uses at the time.
 #include <atomic>
 

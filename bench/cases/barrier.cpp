@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Barrier and sync of all PEs. The baselines are a dissemination barrier over bare mapped words, which suits PEs with a
 // core each, and a barrier at one bare counter, which suits PEs that share cores. On several hosts the baseline has the
 // necessary parts of any barrier: a barrier of the hosts' first PEs over the network, and a barrier of the PEs of each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Helpers of the cases: batches, words and blocks in private memory, and baselines over bare mapped words.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One case: its group, its symmetric memory, and its points. A case is one function and one line in cases.cpp.
 #pragma once
 

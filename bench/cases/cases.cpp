@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The list of cases. To add one: declare it, and name it below.
 #include "bench/cases/case.hpp"
 

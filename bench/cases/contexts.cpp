@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Cost of a context: the same call through a context and on the default context.
 #include <memory>
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Eight bytes from another PE.
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Symmetric allocation, which is collective; beside its barriers, and malloc of one process.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The emulated NPU in fast mode beside the same loop in plain C++, and the cost of a switch between cores.
 #include <ucontext.h>
 

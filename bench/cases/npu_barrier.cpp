@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Two hand-written cores: two contexts on one thread, which synchronise and wait by switching.
 #include <sched.h>
 #include <boost/context/fiber.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Batches that are launches of the emulated NPU.
 #pragma once
 

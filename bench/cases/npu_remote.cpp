@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Operations of kernels on a PE that is not mapped: by the proxy, beside direct mode and the same calls of the host.
 // Each batch ends when all operations are complete.
 #include <stdexcept>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A signal from PE 0 to PE 1 and back; the report has the time of one way. Further PEs are idle.
 #include <cstring>
 

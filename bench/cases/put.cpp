@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Eight bytes to another PE, with and without completion.
 #include <atomic>
 #include <cstring>

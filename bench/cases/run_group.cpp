@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs the cases of one group on all PEs of the job.
 #include "bench/cases/run_group.hpp"
 

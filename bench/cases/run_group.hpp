@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs the cases of one group on this process's job.
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Collective operations, one source for npushmem, OpenSHMEM (-DPEER) and MPI (-DUSE_MPI). Prints lines
  * "<kernel>/<PEs> <bytes> <nanoseconds>" on PE 0; each is the minimum of the batches' means. "memcpy" kernels
  * copy, on every PE at once, the bytes that the operation delivers to it. */

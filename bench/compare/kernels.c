@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* OpenSHMEM-shaped kernels, one source for every library: names.h defines their names. Prints lines
  * "<kernel> <bytes> <nanoseconds>" on PE 0; each is the minimum of several batches, the usual figure for a
  * comparison of two programs that do not run at the same time. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Times each operation by itself, as perftest's latency programs do, so that medians and means are comparable. Two PEs;
  * PE 0 prints lines "<operation> <median> <mean>" in nanoseconds. latency [<operations of each sort>, default 3000] */
 #include <stdio.h>

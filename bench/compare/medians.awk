@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Input lines: "comparison;ours;theirs;unit;label of theirs, if it is not a program". Prints per comparison the medians, and the
 # median, minimum and maximum of the ratios.
 function median(list, n,  i, j, t) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The same kernels for two libraries: SHMEM(putmem) is npushmem_putmem or, with -DPEER, shmem_putmem. */
 #ifdef PEER
 #include <shmem.h>

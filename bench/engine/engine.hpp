@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The measuring engine: its clock, its points, its worker group, and the engine itself.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Results as a table for a person, and as CSV and JSON for programs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Order statistics: a few disturbed samples hardly change them.
 #pragma once
 

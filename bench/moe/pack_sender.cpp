@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench/moe/pack_sender.hpp"
 
 #include <fmt/format.h>

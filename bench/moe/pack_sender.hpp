@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The packing sender of the reference kernel: it gathers rows of x, which are ordered by expert, into one contiguous
 // region per destination rank. Plan 2 gathers while it copies; plan 1, the baseline, reorders first.
 //

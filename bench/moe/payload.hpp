@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Deterministic payload: every element is a function of (salt, source token's rank, token, k, expert, column), so any
 // swapped, lost, repeated or stale row is detected, and the rank that owns a token can compute all its rows itself.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The binary form of a routing file, and the limits of both forms. bench/perf/README.md describes the fields.
 #pragma once
 

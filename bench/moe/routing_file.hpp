@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //  Routing files in JSON or binary form (routing_binary.hpp); bench/perf/README.md describes the fields. The readers
 //  reject malformed files; the message gives the place (line and column, or rank, token and choice) and the expected
 //  value.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench/moe/routing_generator.hpp"
 
 #include <fmt/format.h>

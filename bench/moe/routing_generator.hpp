@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Generates routings from a seed, for machines on which no model runs. It computes with integers only, so the same
 // options give the same routing on every machine, bit for bit.
 #pragma once

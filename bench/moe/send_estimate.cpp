@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench/moe/send_estimate.hpp"
 
 #include <fmt/format.h>

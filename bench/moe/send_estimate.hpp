@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Estimates the time in which a device sends the rows of a combine in direct mode: runs the sender's kernel, in its
 // device form, for all ranks at once in virtual time.
 #pragma once

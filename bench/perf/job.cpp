@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench/perf/job.hpp"
 
 #include <fmt/format.h>

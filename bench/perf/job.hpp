@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The job of which this process is a PE: start, end, barrier, gathered values, and timed operations.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // npushmem-perf: measurements, each beside its baseline in the same run.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench/perf/measure_command.hpp"
 
 #include <fmt/format.h>

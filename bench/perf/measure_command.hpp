@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Options and output of all measuring subcommands.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // npushmem-perf npu-check: measures the cost of checking kernels, and the number of explored schedules per second.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // npushmem-perf startup: measures the time of an empty job. It runs without a launcher and starts the launcher itself.
 #include <fmt/format.h>
 

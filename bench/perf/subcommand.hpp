@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A subcommand of npushmem-perf: one file, and one line in main.cpp.
 #pragma once
 

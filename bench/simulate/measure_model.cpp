@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Measures the node's parameters with two processes over a shared page, without the library.
 #include <sched.h>
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Cost model of simulated barriers: LogGP parameters for two kinds of links, and cores shared by members.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The barrier calls that a simulation runs, one per member.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench/simulate/simulation.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs the real barrier schedules of up to a million members under a cost model, event by event, in one thread.
 #pragma once
 

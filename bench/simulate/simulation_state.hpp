@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // State of a simulation: links, members, the values in their slots, events, and cores.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Simulates every algorithm over many team sizes, finds the fastest per size, and plots the times.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Times NIC assignments for many PEs (the default policy and NVSHMEM's two greedy passes, on machines of different
 // shapes), and discovery plus assignment on this machine compared with hwloc alone.
 #include <benchmark/benchmark.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Jobs whose ranks another launcher has started: the services of that launcher, and how its ranks join the rendezvous.
 #pragma once
 

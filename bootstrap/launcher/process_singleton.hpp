@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A client of the launcher. A process can have only one: when the connection ends, the launcher assumes that the
 // process has left the job. So the client outlives the plugin's instances and ends when the process ends. It is the
 // plugin's only mutable object of static lifetime; its library must stay mapped (nodelete). Any thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/launcher/stream.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A byte stream to the launcher: text out, lines or counted bytes in, each within a deadline. One thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The functions of an MPI, looked up in the process. One source for each library includes this file, after that
 // library's mpi.h. Everything is in an unnamed namespace, because the types differ between libraries.
 #pragma once

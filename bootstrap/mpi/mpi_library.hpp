@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The MPI that is loaded into this process, or that is started for it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Compiled with MPICH's mpi.h, whose predefined handles are numbers; they are the same in all its derivatives.
 #include "bootstrap/mpi/calls.hpp"
 

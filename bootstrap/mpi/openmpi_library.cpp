@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Compiled with Open MPI's mpi.h, whose predefined handles are addresses of objects in the library.
 #include "bootstrap/mpi/calls.hpp"
 

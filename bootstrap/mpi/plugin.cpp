@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The bootstrap `mpi`: the ranks of a communicator of the MPI that runs in this process, or that is started for it.
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The bootstrap `pmi`: ranks started by a launcher that uses the PMI-1 wire protocol.
 #include <memory>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Client of the PMI-1 wire protocol.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The bootstrap `pmi2`: ranks started by a launcher that uses the PMI-2 wire protocol.
 #include <memory>
 #include <string>

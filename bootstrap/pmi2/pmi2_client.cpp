@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/pmi2/pmi2_client.hpp"
 
 #include <fmt/format.h>

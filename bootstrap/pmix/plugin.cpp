@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The bootstrap `pmix`: ranks started by a launcher with a PMIx server, through the PMIx library.
 #include <memory>
 #include <string>

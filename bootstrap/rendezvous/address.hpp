@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Addresses of the rendezvous, and the choice of the network interface.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Authentication: the keyed hash that signs frames, and the handshake, in which both sides prove that they know the
 // secret of the unique id.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Frames on the wire, and the connection that carries them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Collectives over a tree of ranks, and the bootstrap made of them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Opens an authenticated channel to a listener: connects, sends hello, checks the challenge, and retries with backoff
 // while the other side does not listen yet. Never waits; its owner polls. One thread.
 #pragma once

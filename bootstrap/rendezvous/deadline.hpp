@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A moment at which a wait times out, or never.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Authenticates incoming connections: accepts those that know the credentials and closes all others.
 //
 // It owns a listener and the pending connections, which have not completed the handshake. Each of them has a few

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/rendezvous/job_join.hpp"
 
 #include <fmt/format.h>

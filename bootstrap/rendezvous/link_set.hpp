@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A rank's connections to its neighbours in the tree and, while the job starts, to the rendezvous service; and the one
 // failure that ends the job. While this rank waits, it reads all links, so a failure on any rank reaches every rank
 // that is inside a call, and is forwarded to every other link. One thread at a time.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Contents of the frames of the rendezvous.
 #pragma once
 

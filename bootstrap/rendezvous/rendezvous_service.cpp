@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/rendezvous/rendezvous_service.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The rendezvous service, and all services of this process.
 #pragma once
 

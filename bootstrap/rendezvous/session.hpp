@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Jobs of a rendezvous service, and their sessions.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Limits and settings of the rendezvous.
 #pragma once
 

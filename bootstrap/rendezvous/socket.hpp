@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The limit of open files, and TCP sockets.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The 128 bytes that the ranks of a job share: the address of the rendezvous service and the secret of the job.
 //
 //   0  magic "NPUSHUID"     8  u16 format version    10  u16+u16 zero

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The bootstrap `shmem`: the PEs of an OpenSHMEM program that runs on another library, in the same order.
 #include <memory>
 #include <string>

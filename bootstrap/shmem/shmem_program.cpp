@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/shmem/shmem_program.hpp"
 
 #include <dlfcn.h>

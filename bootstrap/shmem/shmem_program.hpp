@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An OpenSHMEM program that runs in this process, as a launcher.
 #pragma once
 

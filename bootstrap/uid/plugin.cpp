@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/rendezvous/settings.hpp"
 #include "bootstrap/uid/uid_bootstrap.hpp"
 #include "npushmem/plugin/bootstrap_export.hpp"

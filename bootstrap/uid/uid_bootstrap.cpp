@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/uid/uid_bootstrap.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The bootstrap `uid`: processes find each other over TCP, given only a unique id, their rank and the number of ranks.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The common part of the data functions: from the arguments to an address, or, out of line, to a transport or an error.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Deprecated: collectives over active sets. A set becomes a team when it is first used; its members agree on the team's
 // place through pSync, the only memory that they share then, and keep the team until the end.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Atomics of every type, expanded from the tables of npushmem/types.h. On mapped memory they are the CPU's atomics,
 // with relaxed order as the standard allows, except that a fetch acquires what the observed update released.
 #include <atomic>

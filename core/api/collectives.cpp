@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The collectives over teams, expanded from the tables of npushmem/types.h.
 #include "core/api/collectives.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The common part of collectives over teams and over active sets: checks of arguments, and conversion of addresses to
 // offsets.
 #pragma once

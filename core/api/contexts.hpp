@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Contexts: the form that the data functions need, their slots, and their checks.
 #pragma once
 

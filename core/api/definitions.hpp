@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Defines the functions of one family under their exported names: each row of the family's table becomes a call of the
 // template of the same name in npushmem::api, with the context, the exported name for reports, and the arguments.
 //     #define NPUSHMEM_ONLY "npushmem/functions/rma.h"

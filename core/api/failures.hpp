@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The reports of failed API calls: to the program, to the log and to the job.
 #pragma once
 

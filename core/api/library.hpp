@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The one runtime that the C API needs: its start, its end, and its state in a forked child. All mutable state at
 // namespace scope is here, in failures.cpp and in contexts.cpp.
 #pragma once

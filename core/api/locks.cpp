@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Locks: a ticket lock (core/coll/ticket_lock.hpp) in the lock's word at its home PE.
 //
 //     bytes 0..3 of the word: the next ticket    bytes 4..7: the ticket being served    equal: free

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Symmetric memory: malloc to free, and npushmem_ptr.
 #include <fmt/core.h>
 

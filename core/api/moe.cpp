@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The C entry points of the MoE library over the runtime.
 #include "npushmem/moe.h"
 

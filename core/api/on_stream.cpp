@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Host operations in the order of a stream: each is a launch of one block whose first core makes the plain call.
 #include "npushmem/on_stream.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // fence, quiet and their forms for contexts; barrier_all, sync_all.
 #include <atomic>
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Put, get and put_signal of every type, expanded from the tables of npushmem/types.h.
 #include <atomic>
 #include <cstring>

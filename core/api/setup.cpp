@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Start, end, queries that are allowed at any time, and statistics.
 #include <fmt/core.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Teams: predefined, split from others, destroyed, and queries of them.
 #include "core/api/teams.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // wait_until, test, their forms over many objects, and the signal forms: on this PE's memory, through the common
 // waiter.
 #include <fmt/core.h>

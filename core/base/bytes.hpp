@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Writer and reader of byte formats: little endian on every machine, with bounds checks.
 #pragma once
 

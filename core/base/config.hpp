@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The configuration. A table has one row per variable: a row parses its text, prints it and documents it. Defaults are
 // text and go through the same parser as a user's value.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A stable hash: equal on every machine and in every version. Not for secrets.
 #pragma once
 

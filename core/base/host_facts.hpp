@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Facts about this host and this process. Every call reads them fresh; nothing is cached.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A small table shared by the processes of one host, of all jobs. A row is plain bytes, owned by a process. The table
 // is a file in the host's shared memory, one per user, so it needs no server.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The channel from a PE to npushmem-run. The variable NPUSHMEM_LAUNCHER_FD describes it:
 //
 //     <pipe>:<device>:<inode>,<log>:<device>:<inode>,<offset>,<device>:<inode>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Detects dead PEs. Every blocking wait checks liveness now and then, so no wait outlives the PE it depends on.
 #pragma once
 

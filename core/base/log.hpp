@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The log. Each event is one line, written with one write(2), so that lines of PEs never interleave. A value that
 // callers pass on, not a global. Thread-safe.
 #pragma once

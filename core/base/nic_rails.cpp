@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/base/nic_rails.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The value of NPUSHMEM_NIC_RAILS, `name[:port]=rail,...`, which assigns rails to ports of this host; and the pairing
 // of two PEs' ports by rail.
 #pragma once

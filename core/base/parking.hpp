@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Sleeping so that the writer can wake the waiter without a lost wake-up.
 //
 // The waiter announces itself in the line that it waits for, checks the condition again, then sleeps. The writer

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Strict parsers: the whole text must be the value. The message of a failure states the accepted syntax. They use no
 // locale.
 #pragma once

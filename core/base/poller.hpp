@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Waits for any of several file descriptors: an epoll descriptor with 64-bit keys, level-triggered.
 #pragma once
 

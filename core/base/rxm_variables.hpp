@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Variables that bound the buffers of libfabric's provider ofi_rxm, with the values that the transport `libfabric`
 // needs. npushmem-run sets them for each PE; under another launcher the transport sets them when it opens.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/base/service_thread.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/base/shared_segment.hpp"
 
 #include <fcntl.h>

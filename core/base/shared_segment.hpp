@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Memory shared between the processes of a host, without a name in a file system: it disappears with the last process
 // that maps it, however that process ends.
 //

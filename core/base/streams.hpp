@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The standard streams of this project's programs, and whole files. A program that loses output fails and reports it.
 #pragma once
 

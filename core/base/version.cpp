@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Checks that the versions in the project's CMakeLists.txt, in npushmemx.h (for programs) and in version.hpp (for the
 // library) are equal.
 #include "core/base/version.hpp"

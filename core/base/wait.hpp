@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Waiting. Every blocking call of the library uses Waiter::until. It polls, then polls with pauses, then yields, then
 // sleeps; the budget bounds each stage. Meanwhile it checks the clock, the deadline and the PEs that the wait depends
 // on, and drives progress. The fast path costs only the load and the compare.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/coll/cache_line_exchange.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Small collective operations over mapped memory. Cache lines carry the payload together with the signal of its
 // arrival, so an operation takes one transfer between two caches and no separate barrier.
 #pragma once

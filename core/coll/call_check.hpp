@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // With NPUSHMEM_CHECK, the members of a collective call exchange records of the call and compare them before it starts.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Collective operations over a group. Every member calls the same function with equal arguments (exceptions are
 // stated), and gets the same Status unless a peer or a transport failed. `dest` and `source` are offsets of symmetric
 // memory.

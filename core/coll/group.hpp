@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The members of a collective algorithm: their indices, their memory, and a way to synchronise. The same algorithms run
 // over mapped memory, over transports, and over threads of a unit test.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Elementwise combination of two arrays, for reductions and scans.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A fair lock with two counters: the tickets issued and the ticket being served. Callers get the lock in the order of
 // their tickets. The protocol is a template over its memory, so that tests explore the code that runs.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The data of every operation's fast path. The first cache line has the own heap and the mapped peers' heaps. The
 // second has the executable's variables and is read for addresses outside the heap. All fields are zero outside
 // init..finalize, so that one comparison checks "initialised", "PE in range", "PE mapped" and "symmetric".

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Which PEs share a host: a pure function of the identities that all PEs exchanged.
 #pragma once
 

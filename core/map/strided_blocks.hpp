@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Strided blocks of bytes, remote and local, for strided transfers.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/map/transport_map.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Maps PEs to transports, with reasons, from the reports of each transport on each peer. Entries are per host, with
 // exceptions per PE, so that a job of many PEs on few hosts needs little memory, and nothing is stored per pair of PEs.
 // The reasons, which may name ports of each PE, become text at once.

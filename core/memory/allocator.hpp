@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Allocates ranges of the symmetric heap, as offsets from its beginning. It never accesses the heap: all its state is
 // in its own memory, so a program that writes past its arrays damages its data but not the allocator.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/memory/collective_heap.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The collective symmetric heap: all PEs make every call with equal arguments, and it takes effect on all PEs or on
 // none. Each PE does its part, publishes a record of it in its control block, enters a barrier, and compares the
 // records.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The first page of every PE's slice: the PE's identity, its state and its last symmetric heap calls. Only its PE
 // writes it (except some of the counts and `departures`); all PEs read it. Words that are written at the same time
 // share a cache line of their own.

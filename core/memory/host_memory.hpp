@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The symmetric memory of all PEs of one host: one shared segment with one slice per PE, so that the address of a
 // peer's copy of an object can be computed:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Locates the executable's global and static variables: the writable pages it was loaded with. Compares them between
 // processes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/memory/symmetric_globals.hpp"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Makes the executable's global and static variables symmetric. Pages of the host's shared segment, at the end of this
 // PE's slice, replace the variables' pages at the same addresses with the same contents. Peers then access them like
 // the heap, by an offset in the slice. Each PE keeps its own variables; only access is shared.

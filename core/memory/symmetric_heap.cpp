@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/memory/symmetric_heap.hpp"
 
 #include <fmt/core.h>

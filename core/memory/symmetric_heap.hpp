@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This PE's part of the symmetric heap: offsets from the allocator, memory from the host's shared segment. Nothing here
 // is collective, see CollectiveHeap. Offsets count from the beginning of the PE's slice.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One MoE layer's combine on one PE, in every mode.
 #pragma once
 

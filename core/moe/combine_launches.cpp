@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/moe/combine_launches.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The symmetric memory into which the rows of a combine arrive, and the checks of its contents.
 #pragma once
 

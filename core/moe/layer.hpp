@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One MoE layer's communication on one PE: the dispatch, if the configuration has a capacity, and the combine.
 #pragma once
 

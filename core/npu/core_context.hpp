@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The state of a vector core while a launch runs on it, and the context (stack) that it runs on.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/npu/core_set.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Operations of a core on PEs whose memory is not mapped, through the fabric's transport.
 #include <fmt/format.h>
 

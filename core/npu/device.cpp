@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "npushmem/npu/device.hpp"
 
 #include <fmt/format.h>

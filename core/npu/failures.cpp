@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Formats source lines, findings and violated rules. Out of line and cold, so that the operations stay small.
 #include "core/npu/source_line.hpp"
 

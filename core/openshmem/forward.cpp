@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // libnpushmem_openshmem: every function of OpenSHMEM under its own name, as a jump to the function of npushmem.
 // Programs that use <shmem.h> link this library. libnpushmem itself has no name of OpenSHMEM, so that it can share a
 // process with another OpenSHMEM. pshmem_<name> is the function, and shmem_<name> a weak alias that a profiling tool

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Chooses the bootstrap of a process: the one that the user names, or with NPUSHMEM_BOOTSTRAP=AUTO the one that
 // recognises this process with the highest confidence.
 #pragma once

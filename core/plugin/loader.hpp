@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Takes a plugin's file through the stages of loading, up to but without `open`.
 #pragma once
 

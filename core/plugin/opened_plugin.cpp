@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/plugin/opened_plugin.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Open instances of plugins, with everything that keeps them usable.
 #pragma once
 

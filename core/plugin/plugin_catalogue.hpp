@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A catalogue of the plugins of a search path, for npushmem-info and for error reports.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Finds plugin files by name along a search path, without opening any.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The checks and stubs of the transport table.
 #include "core/plugin/plugin_table.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The checks of each plugin table: recognising a valid one and completing it.
 #pragma once
 

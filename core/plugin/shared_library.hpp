@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Opens shared objects by the dynamic linker, after checks that the linker does not make.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The user's selection of transports: parsed ("self,fault(p2p)" → [self] and [fault around p2p]), loaded and opened.
 #pragma once
 

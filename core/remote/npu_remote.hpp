@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Operations of the emulated NPU on PEs that are not mapped, in two modes: direct and by proxy.
 #pragma once
 

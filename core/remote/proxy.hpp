@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The proxy thread. It executes requests of the cores of this PE's emulated NPU to unmapped PEs. It sleeps when idle.
 #pragma once
 

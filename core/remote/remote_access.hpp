@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One context's operations on unmapped PEs, whose memory the CPU does not see. Offsets count from the beginning of a
 // slice. Any thread may call it.
 #pragma once

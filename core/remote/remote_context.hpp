@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The queues of one context to unmapped PEs: each PE has its own, created when the context first uses it. So a wait
 // concerns only this context, and a wait for a PE only that PE. Calls block: they repeat until the transport accepts an
 // operation, and wait for completion.

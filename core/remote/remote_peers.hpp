@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The unmapped PEs, shared by all contexts. The first context that uses a PE connects to it and imports its memory,
 // through its transport.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One queue to one PE, the common base of the host's calls, the proxy and kernels in direct mode: it posts, orders and
 // polls operations, and never waits. Its users differ in how they wait and in who receives failures.
 #pragma once

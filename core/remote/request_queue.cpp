@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/remote/request_queue.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The queue of requests to one PE. It posts them in order, as soon as the transport accepts them; many are in flight at
 // a time.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The end of a job among its PEs: this PE publishes that it has finalized, and finds out whether others have.
 #pragma once
 

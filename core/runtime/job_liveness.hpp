@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Waiting and liveness of this PE: how it waits, and which PEs will never arrive.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The job as this PE knows it: its own rank, the records of all PEs, the hosts on which they run, and the bootstrap
 // that connects them.
 #pragma once

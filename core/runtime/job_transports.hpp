@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The transports of this PE: opened, with this PE's slice registered and the addresses of all PEs exchanged; the map of
 // which one serves which PE; and the remote access through them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/runtime/mapped_slices.hpp"
 
 #include "core/base/host_facts.hpp"

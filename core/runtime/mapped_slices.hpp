@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The slices that this PE loads from and stores to directly: its own one, with the symmetric heap and the executable's
 // variables, and those of mapped PEs. Converts between addresses, offsets in a slice, and PEs.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Assigns NICs to the PEs of this host, from the user's settings, the machine and the claims of other jobs on the host.
 #pragma once
 

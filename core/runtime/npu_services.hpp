@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What a PE provides to its kernels: the emulated NPU, which the first user creates, and the notes with which the
 // kernel checker follows the host's calls.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Opens bootstraps and transports from plugin files, and provides the runtime's services to them.
 #pragma once
 

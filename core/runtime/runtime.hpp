@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One PE's runtime between init and finalize.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The reports of a running PE, for people: texts on request, and statistics.
 #pragma once
 

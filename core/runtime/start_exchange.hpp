@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The exchange of data between PEs at start-up: collectives over the bootstrap, and the records that PEs exchange.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The start request of a program, and the sources of bootstraps and transports.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/runtime/startup.hpp"
 
 #include <fmt/core.h>

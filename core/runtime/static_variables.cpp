@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/runtime/static_variables.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The executable's global and static variables as symmetric memory: on which PEs they are symmetric with this PE's, and
 // at which offset.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The leader of a team that forms from an id; the protocol is in formation_protocol.hpp.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The messages by which PEs that share only an id form a team. Each PE states its index in the team. The PE that made
 // the id is the leader: it collects the members, sends the list of members to all, and proposes slots until all have
 // one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Teams and the layout of their state in symmetric memory.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The barrier of a team, its statistics, and its fabric for members that are not mapped.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Forms teams of PEs that share only an id; the protocol is in formation_protocol.hpp.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages between PEs that share no team but the world. Each PE has a mailbox of a few slots in its slice: any PE
 // writes messages into it, and its owner removes them while it waits.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Splits a team: its members agree on free slots for the new teams, claim them, and synchronise.
 #pragma once
 

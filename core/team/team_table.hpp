@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The teams of this PE, by name. Any thread may call it; one thread at a time makes the collective calls of a team.
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Every function of the interface, once, as rows for all uses: declarations under a prefix, definitions, forwarders,
  * overloads. Include it once for each use, after defining the row macros that are needed (the others expand to
  * nothing); it undefines them at the end.

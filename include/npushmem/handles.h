@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Handles and structures of the interface; the same under every prefix. */
 #ifndef NPUSHMEM_HANDLES_H
 #define NPUSHMEM_HANDLES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* npushmem: communication of mixture-of-experts layers, for programs without kernels of their own.
  *
  * A layer's experts are spread over the PEs (ranks) in contiguous, nearly equal blocks: with E experts on R PEs the

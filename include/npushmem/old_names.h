@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Names that OpenSHMEM has dropped and that programs still use, defined by today's names: of SHMEM and of OpenSHMEM
  * 1.0, and the calls for caches that some machines needed. Included by shmem.h, unless NPUSHMEM_NO_OLD_NAMES is
  * defined, for a program that has functions of these names. Errors, threads and ordering: as for today's functions; the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Host operations in the order of a stream of the emulated NPU: npushmemx_*_on_stream. Included by npushmemx.h.
  *
  * Each call queues the operation and returns at once. Operations run on the device's worker, or on a thread that

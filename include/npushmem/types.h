@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The type tables of OpenSHMEM 1.6 as macros: X(NAME, TYPE) for every type of a family. Declarations, definitions and
  * tests are expanded from these tables only. */
 #ifndef NPUSHMEM_TYPES_H

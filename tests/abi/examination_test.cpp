@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Files that end or block a process that loads them: they end only a child process.
 #include "core/tools/info/plugin_examination.hpp"
 

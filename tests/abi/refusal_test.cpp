@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Every stage of loading refuses its faults, reports the reason, and leaves nothing behind.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Unchecked answers of a plugin are not trusted, and repeated loading leaves nothing behind.
 #include <gmock/gmock.h>
 #include <link.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A bootstrap that ignores the launcher would make each process a job of its own.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Opens the user's selection: decorators outside, transports inside.
 #include "core/plugin/transport_stack.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Atomic operations, each against a model.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Invalid calls return an error code, from the call itself or from its wait, and have no other effect.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The subject of the contract suite, its PEs, and its cases.
 #pragma once
 

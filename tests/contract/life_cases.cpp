@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Opening, reach queries, closing.
 #include <gtest/gtest.h>
 

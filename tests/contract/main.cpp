@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // npushmem-contract-transport: runs the transport contract over plugins given by name or path, or over all plugins
 // found.
 #include <fmt/format.h>

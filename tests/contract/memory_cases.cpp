@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Registration of memory, and import and mapping of a peer's memory.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The order guarantees of fence, put_signal and quiet.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Byte patterns that identify their origin.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A PE under test, and its memory: a mapped part of an unnamed file, like the runtime's symmetric heap.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The contract with a process per PE: tests what one process cannot test, such as access to another process's memory.
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Queues are independent of each other.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // put and get: sizes, alignments, completion.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Splits the command line of a contract program: GoogleTest gets its options; the program gets all others, including
 // --help.
 #pragma once

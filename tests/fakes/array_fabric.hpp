@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Several PEs in one process: their symmetric memory is one array, cut into equal parts.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A host for plugins under test: reads variables from a map and stores log lines.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An environment in a map, and an operating system in which only waits advance the time.
 #pragma once
 

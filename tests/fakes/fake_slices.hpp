@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The slices of some PEs in one process, each on its own host. PE 0 reaches them through a fake fabric.
 #pragma once
 

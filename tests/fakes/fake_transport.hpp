@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A fabric in memory: transports of several PEs in one process. The test decides when operations arrive.
 #pragma once
 

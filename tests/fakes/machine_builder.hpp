@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Machines for tests, built part by part, and cost tables. Addresses ascend, so that parts sort in the order of their
 // creation.
 #pragma once

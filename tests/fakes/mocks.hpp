@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A bootstrap whose calls a test expects one by one. Without expectations it is a job of one rank that gathers its own
 // bytes; use fake_bootstrap.hpp for several ranks.
 #pragma once

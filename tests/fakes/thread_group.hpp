@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A group of collective operations whose members are threads of one process.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A thread in place of a core: it polls until the test cancels it.
 #pragma once
 

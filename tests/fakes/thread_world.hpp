@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Several PEs as threads of one process over one array: PE p's symmetric memory is the p-th part of it. Allocation
 // increments an offset per PE, so equal calls give equal offsets, as on a real heap.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The machines of tests/data/topologies, read as values.
 #pragma once
 

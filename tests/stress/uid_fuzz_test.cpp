@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Sends random and almost valid bytes to a live rendezvous service while real jobs start there repeatedly. Every
 // sequence comes from a seed that a failure prints.
 #include <gmock/gmock.h>

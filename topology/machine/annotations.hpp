@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Attributes of a topology file that are ours, parsed and checked. discovery.hpp lists them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reads a Machine from the running system or from a file in hwloc's XML format. hwloc_discovery.cpp hides hwloc.
 #pragma once
 

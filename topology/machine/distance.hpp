@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The distance of two devices: a class as other tools print it, and a cost that orders paths of one class.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Converts hwloc's object tree into a Machine. The only file that uses hwloc.
 #include <hwloc.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A machine as a plain value: processors, PCI objects, NICs and accelerators. discovery.hpp fills it from the running
 // system or from a file; distances, NIC assignment and binding are functions of it.
 #pragma once

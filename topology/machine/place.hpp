@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Places the emulated NPUs of a host's PEs in the machine.
 #pragma once
 

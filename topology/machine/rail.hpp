@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A rail is one port of one NIC: the unit that is assigned to PEs.
 #pragma once
 

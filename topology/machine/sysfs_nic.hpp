@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reads state and rate of NIC ports from sysfs; hwloc does not report them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // assign() chooses NICs for the PEs of one host. It is a pure function of values.
 #pragma once
 

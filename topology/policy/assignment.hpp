@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The result of assign(): the NICs of the PEs of one host with reasons. The first PE of a host computes it and shares
 // it with the other PEs of the host as bytes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // CPUs for the processes of PEs: all that this process may use, or those near each PE's device.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The two steps of assign(): usable_rails() filters and orders the offered rails, decide() gives rails to PEs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Minimum-cost matching of rows to columns.
 #pragma once
 

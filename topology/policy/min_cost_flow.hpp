@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Places items in bins of their nearest class with the most even load by rate, and among the most even placements with
 // the least total rank.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Claims: records in a table of the host in which every PE publishes the NIC ports that it uses, for other jobs.
 #pragma once
 

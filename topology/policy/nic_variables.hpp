@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Parses NPUSHMEM_HCA_LIST and NPUSHMEM_HCA_PE_MAPPING and resolves their entries to rails.
 #pragma once
 

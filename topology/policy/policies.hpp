@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The NIC policies. decision.cpp applies one unless the user's table (NPUSHMEM_HCA_PE_MAPPING) decides.
 #pragma once
 

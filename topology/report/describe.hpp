@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Texts for people: `npushmem-info -t` and the report at start-up.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The fault decorator: it makes the wrapped transport as bad as the contract allows: late, out of order, full, and
 // failing on request. A program that works over it does not rely on the behaviour of a faster transport.
 #pragma once

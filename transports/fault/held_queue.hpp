@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The operations that one queue of the fault decorator holds back, and the rules by which they may overtake each other.
 //
 // Operation X may be passed on when the queue holds no update to the same PE that was posted before a fence that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The DMA engines of an NPU. Each engine executes its own queue in order and counts its completed transfers. Engines do
 // not wait for each other: operations on different engines take effect in any order, unless a fence of their transport
 // queue separates them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The emulated fabric between the NPUs of one server. Loads and stores use mapped memory. Posted operations go to the
 // PE's DMA engines; a progress thread of the PE and any waiting caller drive them.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The emulated fabric between the NPUs of a server: links, their speeds, and the settings of the transport.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The links from a PE's NPU to those of its peers.
 #pragma once
 

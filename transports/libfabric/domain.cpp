@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/libfabric/domain.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A libfabric provider opened for this PE: its objects, the peers' addresses, and the registered memory.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The endpoints of this PE: one receiver, and one sender per lane; and the descriptor that their completions make
 // readable.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Selects libfabric's provider: the user's choice, or the fastest available one.
 #pragma once
 

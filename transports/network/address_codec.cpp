@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/network/address_codec.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The encoding of the addresses and memory handles that PEs of a network transport exchange at start.
 #pragma once
 

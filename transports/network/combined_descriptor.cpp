@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/network/combined_descriptor.hpp"
 
 #include <fmt/format.h>

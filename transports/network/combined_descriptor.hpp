@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One descriptor for the thread that waits for several.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/network/initiator.hpp"
 
 #include "npushmem/plugin/local_atomic.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The origin's side of operations: puts, gets, atomics and signals, over the wire or as requests to the target's
 // handler.
 #pragma once

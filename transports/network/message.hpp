@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The messages between two PEs of one network transport. They ask the target's handler for operations that the network
 // lacks. `queue` is the origin's number of the requesting queue: the handler keeps the failure of a request without an
 // answer for this queue's next flush. Layouts are fixed, in the sender's byte order; a receiver of the other byte order

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/network/multi_rail_wire.hpp"
 
 #include <utility>

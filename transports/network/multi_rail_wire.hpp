@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Several ports of a PE as one wire.
 #pragma once
 

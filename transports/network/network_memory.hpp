@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The memory of a network transport: regions of this PE that peers may use, and regions that it has imported.
 #pragma once
 

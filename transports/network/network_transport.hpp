@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A transport over any Wire. It implements queues, tokens, fences, atomics, signals, error codes and deadlines for all
 // network libraries. It asks the target's handler, by messages, for operations that the wire lacks.
 //

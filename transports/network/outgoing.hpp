@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Queues and operations in flight of a PE, and the state per queue and peer for which fence and quiet wait. The
 // transport's lock guards everything here.
 #pragma once

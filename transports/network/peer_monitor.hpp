@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The state of a PE's peers, and the events that report their failures. The transport's lock guards both classes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Drives a wire, on behalf of callers and of the progress thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The ports of a PE, each with a wire, and their connections to the ports of its peers.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/network/striped_transfers.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The target's side of operations that networks lack.
 #pragma once
 

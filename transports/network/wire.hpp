@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The interface of a network library, from which NetworkTransport makes a transport: writes, reads and short messages
 // between PEs. NetworkTransport implements everything else (queues, tokens, fences, atomics, signals, errors,
 // deadlines) once for all networks.

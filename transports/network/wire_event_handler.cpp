@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/network/wire_event_handler.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What the wire's events mean for peers, lanes and operations.
 #pragma once
 

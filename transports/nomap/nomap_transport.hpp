@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Decorator that does not offer mapped memory, so that every access is a call. It tests the code path of a network
 // without a network.
 #pragma once

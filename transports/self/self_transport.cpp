@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/self/self_transport.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Transport to the PE itself only, by plain loads and stores.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/shared/memory_handle.hpp"
 
 #include <fcntl.h>

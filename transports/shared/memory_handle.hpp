@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Handles by which PEs of one host map each other's memory, and the mappings made from them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/shared/posted_operation.hpp"
 
 namespace npushmem {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Operations that a transport has accepted but not yet carried out, for transports that defer operations.
 #pragma once
 

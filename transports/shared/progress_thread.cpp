@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/shared/progress_thread.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Transport to peers of the same host, through shared memory. The runtime accesses the memory by itself or calls this
 // transport.
 #pragma once

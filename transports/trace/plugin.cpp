@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include <iterator>
 
 #include "npushmem/plugin/transport_export.hpp"

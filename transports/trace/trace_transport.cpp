@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/trace/trace_transport.hpp"
 
 #include <fmt/format.h>

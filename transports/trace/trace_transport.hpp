@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The trace decorator: it logs every call to the wrapped transport and a summary at the end.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A UCX context: the transports and devices that this PE uses, and the memory that it has registered.
 #pragma once
 

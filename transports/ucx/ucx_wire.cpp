@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/ucx/ucx_wire.hpp"
 
 #include <fmt/format.h>

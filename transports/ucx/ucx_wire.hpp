@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // UCX as a wire. Each lane has a worker, created at first use, with one endpoint per peer.
 //
 // The target's handler carries out atomics, unless the user requests UCX's. UCX uses the atomics of the network device

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A UCX worker: the endpoints of one lane, one per peer, and the peers' keys unpacked for them.
 #pragma once
 

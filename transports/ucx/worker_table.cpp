@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/ucx/worker_table.hpp"
 
 #include <fmt/format.h>

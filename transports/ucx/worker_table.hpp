@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The workers of all lanes and the connections to the peers. The first use of a lane opens its worker; the first use of
 // a lane to a peer connects. Peers know the address of the first worker only; the other workers only send.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Handles the completions of the device, and events of the port and of queue pairs.
 #pragma once
 

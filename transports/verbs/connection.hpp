@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A connection to one peer: a reliable queue pair, and its requests in flight.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Connections to peers: lanes, which are connected at first use, and the exchange of connect messages.
 //
 // Two queue pairs need each other's numbers before either sends. A PE with work for a peer sends it a connect message,

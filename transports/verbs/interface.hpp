@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An open port with everything that exists while it is open.
 #pragma once
 

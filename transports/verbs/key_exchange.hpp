@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The memory of peers: its keys, which PEs request of each other over their connections.
 #pragma once
 

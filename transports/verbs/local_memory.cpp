@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/verbs/local_memory.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages over connections: their buffers, and the queue of their receives.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An open port of an RDMA device, its protection domain and its completion queue. The rest of the transport uses them.
 #pragma once
 

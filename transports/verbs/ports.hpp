@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The RDMA ports of this machine and their rails, for the NIC assignment.
 #pragma once
 

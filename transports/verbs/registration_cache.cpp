@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/verbs/registration_cache.hpp"
 
 #include <unistd.h>

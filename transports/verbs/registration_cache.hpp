@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A cache of registrations of the program's memory, and the watch that invalidates them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Operations in flight that need more than one request or a result word.
 #pragma once
 

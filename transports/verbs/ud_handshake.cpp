@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/verbs/ud_handshake.hpp"
 
 #include <fmt/format.h>

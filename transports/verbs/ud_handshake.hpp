@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Sends and receives connect messages, as datagrams that may be lost.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/verbs/userfault_watch.hpp"
 
 #include <fcntl.h>

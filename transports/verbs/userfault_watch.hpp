@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A MemoryWatch by the kernel's userfaultfd, and the mappings of this process (/proc/self/maps).
 #pragma once
 

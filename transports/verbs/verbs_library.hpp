@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The functions of libibverbs that the transport uses, as an interface: tests replace it by a fake, and a machine
 // without the library can run all other transports.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Settings of the verbs transport, and the choice of a port's address (GID) by them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The network transport over ports of RDMA devices.
 #pragma once
 

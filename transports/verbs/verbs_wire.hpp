@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // libibverbs as a wire: a reliable queue pair per peer and lane, created and connected at first use
 // (connection_manager.hpp).
 //

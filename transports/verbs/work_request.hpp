@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Work requests: their IDs, and chains that are posted together.
 #pragma once
 

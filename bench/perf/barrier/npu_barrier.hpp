@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Latency of the NPU's barriers, and the table of results of npushmem-perf npu-barrier.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // npushmem-perf npu-barrier: latency of the NPU's barriers by number of PEs and algorithm.
 #include <fmt/format.h>
 

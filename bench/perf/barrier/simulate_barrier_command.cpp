@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // npushmem-perf simulate-barrier: runs the real schedules under a cost model, and compares the result with
 // measurements.
 #include <fmt/format.h>

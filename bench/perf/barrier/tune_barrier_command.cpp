@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // npushmem-perf tune-barrier: measures every barrier on this job, and prints the fastest as a rule for the decision
 // file.
 #include <fmt/format.h>

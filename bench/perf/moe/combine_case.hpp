@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Options of `npushmem-perf combine` and `dispatch`, and the case that follows from them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Local copies as baselines: memcpy, and the two plans of the packing sender.
 #pragma once
 

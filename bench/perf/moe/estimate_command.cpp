@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // npushmem-perf estimate: estimates the time in which servers of NPUs send the rows of a combine, and the load of their
 // links. Runs without a launcher.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // npushmem-perf fragments: compares the sender's gathering with memcpy and with plan 1, by the length of the fragments
 // (rows that are contiguous in x and go to one rank).
 #include <fmt/format.h>

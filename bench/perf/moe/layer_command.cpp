@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs a subcommand about MoE layers.
 #include "bench/perf/moe/layer_command.hpp"
 

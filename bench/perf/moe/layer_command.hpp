@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Base of the subcommands about MoE layers: makes a case from the options, and prints and writes the result.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // MoE layers: configuration, payload, and checks.
 #include "bench/perf/moe/layers.hpp"
 

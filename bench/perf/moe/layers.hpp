@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // MoE layers with their buffers, their payload, and the check of their results.
 #pragma once
 

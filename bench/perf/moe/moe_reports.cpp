@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench/perf/moe/moe_reports.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Results of the combine and dispatch measurements, and their reports. A result is the same on every PE.
 #pragma once
 

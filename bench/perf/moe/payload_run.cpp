@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench/perf/moe/payload_run.hpp"
 
 #include <numeric>

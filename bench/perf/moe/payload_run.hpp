@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The steps that the measurements of combine and dispatch share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // npushmem-perf routing: generates a routing file from a seed, or converts one to the other form. Runs without a
 // launcher.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // npushmem-perf soak: runs dispatch and combine of MoE layers with random shapes and routings, and compares every byte
 // of the results with a reference. A seed determines the shapes and the routings. All PEs use the same shape; each PE
 // has its own routing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The named MoE layers.
 #pragma once
 

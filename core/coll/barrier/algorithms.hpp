@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The host barriers. To add one, write a header next to this one and add it to the list.
 #pragma once
 

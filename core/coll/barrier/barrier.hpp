@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One member's handle of a team's barrier: counts the calls and runs the schedule over the fabric.
 #pragma once
 

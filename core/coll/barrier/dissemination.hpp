@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Dissemination: in round r every member signals the member 2^r after it and waits for the member 2^r before it. After
 // ceil(log2 n) rounds, of n messages each, every member knows of all arrivals. The fastest barrier when every PE has a
 // core; with fewer cores each round costs each PE a context switch.

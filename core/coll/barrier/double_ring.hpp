@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A token circulates twice, 0 -> 1 -> ... -> n-1 -> 0: the first round gathers, the second releases. 2n messages in
 // sequence; never fast, but only one message at a time in the network.
 //

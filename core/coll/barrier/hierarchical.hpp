@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Two levels: a tree gathers each node's members at its leader, the leaders run dissemination over the network, and
 // the tree releases. The network carries leaders * ceil(log2 leaders) messages, however many members a node has.
 //

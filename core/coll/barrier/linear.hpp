@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Each member signals member 0 and waits; member 0 waits for all, then releases one after the other. 2(n-1) messages,
 // all at member 0: the simplest barrier, and fast for small teams on one node.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The fabric of members that map each other's state: signals are stores, waits are loads, without calls.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Recursive doubling: in round r every member exchanges signals with the member whose number differs in bit r; members
 // beyond the largest power of two fold, see PowerOfTwoFold. p log2 p + 2(n - p) messages in log2 p rounds, p = that
 // power.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The interface between barrier schedules and fabrics.
 //
 // A barrier algorithm is a schedule: a class with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One counter at member 0: each member adds one, and the member that raises it to n times the generation is the last
 // and releases the others. On mapped memory the release is one word that all poll, so each PE runs once per call and
 // blocks once: the cheapest barrier when PEs share cores. The add is contended, so it does not scale with the number of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/coll/barrier/signal_fabric.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The fabric of members behind a transport: an interface with one virtual call per operation. The concept Fabric in
 // schedule.hpp defines each function.
 #pragma once

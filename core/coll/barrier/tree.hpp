@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Binomial tree: member 0 gathers the arrivals; the release returns the same way, deepest subtree first. 2(n-1)
 // messages, the minimum, at the cost of the longest chain: 2 ceil(log2 n) hops.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/coll/barrier/tuning.hpp"
 
 #include <fmt/format.h>

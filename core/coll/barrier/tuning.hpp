@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The decision file of host barriers. It defines which algorithm `auto` selects for which team, as measured on some
 // machine.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/moe/common/combine_config.hpp"
 
 #include <fmt/format.h>

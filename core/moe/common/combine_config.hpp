@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The configuration of a combine: the placement of experts, the copy route, and the values that all ranks must agree
 // on.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The rows that one PE, as the holder of experts, sends in a combine. `x` holds one row for every (token, choice) that
 // chose one of its experts, expert-major and, inside an expert, ordered by the rank that owns the token:
 //

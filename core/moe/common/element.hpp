@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Strong types of the MoE code. Tokens, rows, elements and bytes are all integers, and kernels easily mix them up. So
 // each has its own type, and only the 64-bit products in this file convert rows to bytes.
 #pragma once

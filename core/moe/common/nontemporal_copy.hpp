@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Copies whose stores bypass the caches. They halve the memory traffic of a payload that this core does not read again
 // soon: an ordinary store first reads the line that it overwrites.
 #pragma once

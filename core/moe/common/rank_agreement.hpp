@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Makes all ranks of a job succeed or fail alike: the abort bit, the agreement on a configuration, and the published
 // failures.
 #pragma once

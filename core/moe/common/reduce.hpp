@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The weighted sum of one token's rows, as fast as this CPU can: float accumulation from 0 in the order of `rows`, and
 // one rounding to the output type at the end. All variants give the same bits as the scalar reference, because each
 // column's additions are never reordered or fused, only done beside those of other columns.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/moe/common/routing.hpp"
 
 #include <fmt/format.h>

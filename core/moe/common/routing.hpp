@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Routing: the experts that each token of each rank chose, and their weights. Plain values without communication.
 #pragma once
 

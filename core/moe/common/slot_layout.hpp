@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The receiver's symmetric memory in direct mode. Every PE has the same layout, so an offset computed here is valid in
 // every PE's copy. (S = slot_stride, C = max_tokens * top_k slots.)
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Copies of rows through the unified buffer of a core: the staging buffers, the table columns, and the packing copy.
 #pragma once
 

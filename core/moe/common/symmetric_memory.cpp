@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/moe/common/symmetric_memory.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The services that the MoE code needs from the runtime, besides the device. The API layer implements them, and so does
 // a test over threads.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The receiver of a combine in direct mode: waits until the rows of every source rank have arrived, then computes each
 // token's weighted sum.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The sender of a combine in direct mode: a core takes the rows of a destination from x, puts each into its slot at the
 // receiver, and then sets one signal there.
 #pragma once

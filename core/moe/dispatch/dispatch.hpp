@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One MoE layer's dispatch on one PE: its memory, and one launch per call. It sends every token's row to the ranks of
 // its experts and also makes the plan with which the combine returns the experts' rows.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The dispatch on the device: each rank counts its rows per expert and publishes the counts to all ranks. From all
 // counts every rank computes where its rows go and how many rows it receives. Then it puts its rows into their places,
 // expert after expert.

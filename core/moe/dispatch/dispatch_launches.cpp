@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/moe/dispatch/dispatch_launches.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The kernel launches of a dispatch's calls, and the private memory into which the kernels write their results.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The symmetric memory of a dispatch. Every PE has the same layout, so an offset computed here is valid in every PE's
 // copy. (R ranks, C = capacity in rows.)
 //

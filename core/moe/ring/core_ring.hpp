@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A ring's ends on one core of the device. One core uses a ring at a time; another core may use it in the next launch.
 //
 // A fence precedes every store of a tail or head. It waits for this core's copies out, and it orders the store after

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The sending end of a ring: one producer, one consumer, no lock.
 //
 //   prefetch_head -> reserve -> write -> commit

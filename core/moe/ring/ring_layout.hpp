@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The sizes of a ring, and its place in symmetric memory.
 //
 // Positions are absolute: the number of bytes since creation, 64 bits, never reset and never taken modulo anything but

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The rings to and from ranks whose memory is not mapped here. The host puts rows through the transport, or into its
 // own ring, from which the other rank fetches them, and takes arrived rows. It serves all these ranks at once, so that
 // none waits for another.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The order in which a rank's rows arrive through a ring. The receiver derives each row's slot from it.
 #pragma once
 

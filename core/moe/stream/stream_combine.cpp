@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/moe/stream/stream_combine.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A combine in mode stream: rows go through a ring to each rank, expert after expert. The receiver puts them into their
 // slots as they arrive and adds them up when all have arrived. In mode chunked this happens for one chunk of the
 // receiver's tokens after another, in the same slots.

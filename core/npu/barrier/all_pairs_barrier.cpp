@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Barrier v3, all pairs: each PE writes its own arrival word and reads those of all others.
 #include <algorithm>
 

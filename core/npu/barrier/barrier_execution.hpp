@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Shared code of the barriers among PEs: membership, the start of a generation, signals and waits.
 #pragma once
 

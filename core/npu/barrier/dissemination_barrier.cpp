@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Barrier v1, dissemination: each PE writes remote words and reads its own. In round r, member i signals member i +
 // 2^r. One core does all signals and waits.
 #include "core/npu/barrier/barrier_execution.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Barrier v2, dissemination of radix k on all cores. In each round, member i signals member i + j * shift for j = 1 to
 // k - 1; the cores share the values of j. Then shift is multiplied by k.
 #include <fmt/format.h>

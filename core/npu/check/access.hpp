@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An access to memory by a pipe of a core, and vector clocks: the accesses that their holder is ordered behind.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "npushmem/npu/checked_hooks.hpp"
 
 #include <fmt/format.h>

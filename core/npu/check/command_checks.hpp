@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The checks of the commands of one core: their operands against the known state of memory, where they are issued and
 // where they run.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The hooks of one core in checked mode.
 //
 // The order between accesses is computed where the kernel issues a command, in program order, and does not depend on

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/npu/check/core_scheduling.hpp"
 
 #include <limits>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Decides when one core lets others run: before visible actions, after many calls, and in wait loops of the kernel.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What all cores that are checked together share. Used by one thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The findings of a launch, and what their texts name: cores, memory, and how copies were ordered.
 #pragma once
 

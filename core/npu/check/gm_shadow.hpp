@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What is known about global memory: for each range the last write in program order, whether it has reached the memory,
 // and which copies read it since.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One schedule of a checked job: which core runs next, and which commands and cores are deferred.
 #pragma once
 

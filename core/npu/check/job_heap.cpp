@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/npu/check/job_heap.hpp"
 
 #include "core/npu/source_line.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The symmetric memory of a checked job: one mapping, a part per PE, with the log of what each PE allocated.
 #pragma once
 

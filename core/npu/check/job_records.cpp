@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/npu/check/job_records.hpp"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What the checkers of all PEs of a job record together, in memory that their processes share: who accessed which
 // symmetric memory, which clocks its words pass on, and which launches run or have ended.
 //

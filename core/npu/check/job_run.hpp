@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One run of a kernel on all PEs of a checked job, under one schedule.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/npu/check/peer_checks.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Checks the accesses of one launch against those that PEs of other processes record in the job's records, and records
 // them there.
 //

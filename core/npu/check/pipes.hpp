@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The pipes of one core: deferred commands, vector clocks, and the flags between pipes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The scalar accesses of one core to global memory, through the cache that S has on hardware.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A map from disjoint address ranges (segments) to values. An update that begins or ends inside a segment splits it.
 #pragma once
 

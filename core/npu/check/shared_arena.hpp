@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The memory that the kernel checkers of all PEs of a job share. It lies at the same address in every process, so that
 // objects in it may hold pointers.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What cores pass on to each other through memory: released words, signals in flight, and the copies that signals have
 // overtaken.
 #pragma once

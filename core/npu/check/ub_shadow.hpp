@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What is known about the unified buffer of one core: who wrote and who read which bytes last.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reports launches that run far beyond their deadline, with the last call that a core made.
 #pragma once
 

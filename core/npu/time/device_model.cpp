@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "npushmem/npu/device_model.hpp"
 
 #include <fmt/format.h>

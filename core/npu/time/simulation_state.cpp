@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/npu/time/simulation_state.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Drawing of a job: positions of its hosts, devices and PEs, and the SVG file.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The job that npushmem-info describes: all hosts are like one machine, and npushmem-run --nodes assigns the PEs.
 #pragma once
 

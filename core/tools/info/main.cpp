@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // npushmem-info: reports how the runtime would behave on this machine, without running it.
 #include <fmt/core.h>
 

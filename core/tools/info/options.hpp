@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The command line and the environment of npushmem-info.
 #pragma once
 

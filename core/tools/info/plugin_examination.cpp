@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/tools/info/plugin_examination.hpp"
 
 #include <fcntl.h>

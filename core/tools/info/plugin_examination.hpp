@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Examines plugin files in child processes, so that a file that ends or blocks the process that loads it is refused by
 // name, like any other bad file.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A picture in the SVG format, built element by element in the order of painting. Lengths are pixels.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The socket between the launcher and the supervisor: whole messages, some with descriptors. The end of the socket
 // reports to either side that the other has ended.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Waits for descriptors and calls their handlers: one thread, level-triggered.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/tools/run/exit_record.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Ends of PEs: exit statuses, records of ends, requests of PEs to end the job, and the outcome on one host.
 #pragma once
 

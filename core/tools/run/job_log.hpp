@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Records of PEs: the log that carries them to the launcher, and the text that the user reads.
 #pragma once
 

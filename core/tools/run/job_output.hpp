@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What the user sees of a job: its output, and the messages of the launcher.
 #pragma once
 

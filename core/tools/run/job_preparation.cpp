@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/tools/run/job_preparation.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // From the command line to a plan of the job. Every error that can be found before a process starts is reported here.
 #pragma once
 

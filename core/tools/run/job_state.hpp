@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The rules by which a job ends, as a state machine without system calls: events in, commands out. Time is handed in.
 //
 //   starting/running ──failure──▶ ending (TERM sent) ──grace over──▶ closing (everything is killed)

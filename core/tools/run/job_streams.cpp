@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/tools/run/job_streams.hpp"
 
 #include <fcntl.h>

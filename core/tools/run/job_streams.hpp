@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Standard streams of a job: output and errors of PEs, tags of their lines, and the input of PE 0.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The launcher of a running job: commands to the supervisor, signals, the time limit, output and messages.
 #pragma once
 

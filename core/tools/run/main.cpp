@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // npushmem-run: starts the PEs of a job, on this host or on several.
 #include <fmt/format.h>
 

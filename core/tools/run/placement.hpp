@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The hosts and the CPUs that PEs run on.
 #pragma once
 

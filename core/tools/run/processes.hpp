@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // System calls on processes: start one, wait for its end, find those that are exiting, kill all descendants.
 #pragma once
 

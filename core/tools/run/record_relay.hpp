@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Records of PEs on another host: frames in the standard error of the remote shell, and the thread that reads them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Jobs on several hosts. The launcher starts one agent client for each host; the agent client starts a host agent there
 // by the remote shell and sends it a launch request; the host agent starts the PEs of its host.
 #pragma once

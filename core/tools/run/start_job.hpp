@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs a job: sets the process-wide state that a launcher needs, and forks the supervisor.
 #pragma once
 

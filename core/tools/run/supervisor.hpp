@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The supervisor is a process between the launcher and the PEs, in a session of its own. It starts and reaps the PEs,
 // and kills those that are left at the end. It is the subreaper of all their descendants. It stops when the channel to
 // the launcher ends, so it does the same whether the launcher has finished, was killed, or crashed. When the supervisor

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Deprecated: collectives over active sets. Expanded several times; see npushmem/functions.h for the rows.
  *
  * An active set has the PEs start, start + 2^log_stride, ... (size of them). pSync: symmetric, of at least

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Atomics. Expanded several times; see npushmem/functions.h for the rows.
  *
  * Each is atomic with respect to every other atomic here on objects of the same type. Forms that return a value return

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives over teams, and locks. Expanded several times; see npushmem/functions.h for the rows.
  *
  * Every PE of the team calls the same function with the same symmetric arrays, counts (but for collect), strides and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Deprecated names. Expanded several times; see npushmem/functions.h for the rows.
  *
  * Errors: as for the functions of today that they name.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Put, get, put with signal. Expanded several times; see npushmem/functions.h for the rows.
  *
  * put: returns when `source` may be reused; complete at `pe` after quiet. get: returns with the data in `dest`. p and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Start, end, memory, ordering. Expanded several times; see npushmem/functions.h for the rows.
  *
  * Errors: reported (npushmemx_last_error), and returned by functions with a value: a call outside init and finalize,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Teams and contexts. Expanded several times; see npushmem/functions.h for the rows.
  *
  * A team is a set of PEs numbered from 0. NPUSHMEM_TEAM_WORLD and NPUSHMEM_TEAM_SHARED (the PEs of this host, whose

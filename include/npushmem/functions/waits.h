@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Waits and tests. Expanded several times; see npushmem/functions.h for the rows.
  *
  * All functions read this PE's own copies, which are symmetric and aligned, and return when (test: whether) objects

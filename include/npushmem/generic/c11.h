@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The generic functions of OpenSHMEM for C11: macros that choose by the type of the first argument, or, if that is a
  * context or a team, of the second one. Included by shmem.h. For a type that a table lacks the compiler reports an
  * error that names the macro. */

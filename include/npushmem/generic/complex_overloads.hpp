@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // In C++ the functions of complex types take std::complex; programs may as well have the compiler's own complex types,
 // which are the same in memory. Included by shmem.h.
 #ifndef NPUSHMEM_GENERIC_COMPLEX_OVERLOADS_HPP

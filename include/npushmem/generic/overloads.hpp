@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The generic functions of OpenSHMEM for C++: overloads of shmem_<op> for every type that the compiler tells apart,
 // with and without a context. Included by shmem.h.
 #ifndef NPUSHMEM_GENERIC_OVERLOADS_HPP

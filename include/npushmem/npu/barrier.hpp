@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Barriers among PEs, called by the cores of a kernel.
 #pragma once
 

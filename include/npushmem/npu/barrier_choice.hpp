@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Selection of the barrier algorithm among PEs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // bfloat16 as a value type: the upper half of a float, arithmetic in float with one rounding per operation.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Checked mode for the device of this process: NPUSHMEM_NPU_CHECK=1.
 #pragma once
 

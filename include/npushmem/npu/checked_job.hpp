@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A job of several PEs in one process and one thread, with every check enabled: finds the errors of a kernel before it
 // runs on hardware. The kernel's source stays the same.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Comparisons for waits. All are unsigned, so generations that pass 2^31, 2^32 or 2^63 stay ordered.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The kernel language: the operations of a kernel on one vector core.
 //
 // A kernel is any callable void(Core&, args...). It runs once on every vector core of a launch (launch.hpp). The same

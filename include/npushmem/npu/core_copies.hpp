@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Core's copies between GM and UB. Included by core.hpp only.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Core's UB allocation, scalar accesses, remote memory, signals and atomics. Included by core.hpp only.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The data members of a Core. For the library only.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Core's vector operations and flags. Included by core.hpp only.
 #pragma once
 

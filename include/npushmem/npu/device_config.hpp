@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Size and time limits of an emulated NPU.
 #pragma once
 

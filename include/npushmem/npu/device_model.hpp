@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The speed of a modelled NPU in virtual time. The values are estimates for comparing kernels, not measurements.
 #pragma once
 

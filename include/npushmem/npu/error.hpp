@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The exception that kernels throw. It ends the launch unless the kernel catches it.
 #pragma once
 

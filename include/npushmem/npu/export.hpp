@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Visibility of the kernel language's functions that live in the library.
 #pragma once
 

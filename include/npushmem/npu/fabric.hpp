@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Access of a device to the memory of other PEs. The runtime implements it over its transport map; tests implement it
 // over an array.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // IEEE binary16 as a value type: storage of 16 bits, arithmetic in float with one rounding per operation.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The errors that checked mode finds, and the format of findings. The numbers are stable: tests and notes cite them.
 #pragma once
 

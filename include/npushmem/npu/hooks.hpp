@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The interface between the kernel language and modes that do more than execute: checking, tracing, virtual time. In
 // fast mode a core has no hooks and every operation runs at its call. With hooks, each operation is described to them
 // and they decide when it runs. Kernels never see this interface.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Includes the whole kernel language.
 #pragma once
 

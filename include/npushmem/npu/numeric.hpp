@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The element types of the vector operations and the conversions between them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Converts a stream of the kernel language to the handle of npushmemx_*_on_stream.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The concurrent units of a vector core.
 #pragma once
 

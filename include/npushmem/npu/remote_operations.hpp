@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Operations on the memory of PEs that cannot be mapped. A transport executes them for a core while other cores run.
 #pragma once
 

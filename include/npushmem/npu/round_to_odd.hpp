@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Rounds double to float such that a second rounding, to a type of at most 22 significant bits, is still correct.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The place of a call in a kernel's source: std::source_location where the compiler has it. Compilers without it (clang
 // before 15) get the part that npushmem uses, so that clang-tidy 14 can read this code. A library is not built that
 // way: the type is larger there, and atomics of it need libatomic.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // In-order queues of launches, and events between them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The arithmetic of Core's vector operations, without the rules of the device. It is part of the library, so that every
 // kernel computes the same bits whatever flags its file is compiled with.
 //

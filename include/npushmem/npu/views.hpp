@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Typed views of the two memories of a kernel, UB and GM. A view is an address and a count; copying it copies no data.
 #pragma once
 

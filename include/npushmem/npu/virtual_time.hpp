@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Virtual time: estimates how long a kernel would run on a modelled device, and how busy its pipes would be.
 //
 //   VirtualTime time(DeviceModel::read("device.txt").value());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The behaviour of a device when none of its cores can run.
 #pragma once
 

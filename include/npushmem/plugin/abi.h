@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Common to all plugin tables: result codes, errors, configuration rows, and the services of the host.
  *
  * Rules of the boundary (they hold for every table in this folder):

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The bootstrap table: independent processes become PEs 0..npes-1 that can exchange bytes.
  *
  * A plugin `libnpushmem_bootstrap_<name>.so` exports NPUSHMEM_BOOTSTRAP_ENTRY. Authors in C++ derive from

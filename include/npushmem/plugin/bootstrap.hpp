@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The bootstrap as a C++ class; bootstrap.h has the contract of every call.
 //
 // To write one: derive from Bootstrap, give the class a static

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Turns a Bootstrap class into the table of bootstrap.h; trampolines as in transport_export.hpp.
 #pragma once
 

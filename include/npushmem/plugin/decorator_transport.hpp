@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A transport around another: forwards every call. Derive and override the calls that the decorator changes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The services of the host for a plugin, as a C++ class over the table.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Performs an atomic operation of the transport contract on memory that this process has mapped.
 #pragma once
 

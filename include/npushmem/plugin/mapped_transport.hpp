@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The data path of transports that have their peers' memory in this process's address space: every operation is a copy
 // or an atomic instruction, complete when the call returns. Derive, implement reach, and convert handles to windows.
 #pragma once

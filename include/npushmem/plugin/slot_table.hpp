@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Numbers for objects across the boundary (queues, imported memory), looked up on the data path.
 #pragma once
 

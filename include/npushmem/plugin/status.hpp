@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Errors as values: a code that names what the caller must rebuild, and a message written by the first function that
 // knows the cause. Data paths return a bare Code; set-up returns Status or Result<T>.
 #pragma once

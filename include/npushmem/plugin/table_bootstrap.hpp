@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A Bootstrap over a table and an instance: the runtime's side of the boundary.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A Transport over a table and an instance: the runtime's side of the boundary, and a decorator's view of the transport
 // that it wraps.
 #pragma once

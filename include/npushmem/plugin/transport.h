@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The transport table: the boundary between the runtime and a transport plugin.
  *
  * A plugin `libnpushmem_transport_<name>.so` exports one function, NPUSHMEM_TRANSPORT_ENTRY, that returns its table.

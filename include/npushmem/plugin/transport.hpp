@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The transport as a C++ class. The runtime, the fakes, the decorators and plugin authors use this class; transport.h
 // is its form at a shared object's boundary.
 //

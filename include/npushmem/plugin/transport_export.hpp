@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Turns a Transport class into the table of transport.h. Trampolines are noexcept: an exception that escapes an
 // author's class becomes a code (and a message where the call has one), never an unwinding through the boundary.
 #pragma once

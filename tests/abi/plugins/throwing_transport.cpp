@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A C++ plugin whose functions throw: the export macro's trampolines must turn that into codes.
 #include <stdexcept>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* As wrong_transport.c, for the bootstrap table. */
 #include "npushmem/plugin/bootstrap.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A transport table that is sound, except for what the build defines: one file, one wrong plugin per refusal stage. In
  * C, because the boundary is C: it also shows that a plugin needs no C++. */
 #include "npushmem/plugin/transport.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Barrier: no rank leaves before all have entered.
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The cases of the bootstrap contract. Every rank of the job runs all of them, in the same order; each case opens the
 // plugin again, so a case that ends with a failed job does not affect the next.
 #pragma once

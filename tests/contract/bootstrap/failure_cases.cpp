@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A rank that aborts, and a rank that exits silently: no rank waits without end, and all get the reason.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/contract/bootstrap/forked_ranks.hpp"
 
 #include <fcntl.h>

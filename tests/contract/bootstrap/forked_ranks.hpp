@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The subject of the bootstrap contract, and ranks as forked processes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Allgather: every size, every rank's bytes in their place, repeatedly.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Joining and leaving, and the plugin's description of itself.
 #include <gtest/gtest.h>
 

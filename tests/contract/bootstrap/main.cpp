@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // npushmem-contract-bootstrap: runs the bootstrap contract over a plugin. With --ranks it starts the ranks itself; with
 // --of it is one rank of a job that a launcher has started:
 //     npushmem-contract-bootstrap uid --ranks 5

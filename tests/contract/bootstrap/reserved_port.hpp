@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A port chosen by the system. During the object's life no other program gets it from the system, but a program may
 // listen on this number if it sets SO_REUSEADDR.
 #pragma once

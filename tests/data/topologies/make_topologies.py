@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Writes the XML files of this folder: synthetic machines in hwloc's format, small enough to read.
 
 They follow public descriptions of server shapes, with fewer processors than the real ones (two cores per NUMA node):

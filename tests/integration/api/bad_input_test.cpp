@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Malformed variables, missing files and exhausted memory: the message, the functions that still work, and no
 // leftovers.
 #include <gmock/gmock.h>

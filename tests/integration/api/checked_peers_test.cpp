@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What the kernel checkers of a job's processes find together: mistakes between PEs, whenever each of them runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // PEs that die or do not arrive while others wait for them, in processes without a launcher.
 #include <gmock/gmock.h>
 

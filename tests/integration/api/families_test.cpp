@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Every family of functions, with 1 to 8 PEs, over every transport: mapped memory, the same without the map,
 // traced calls, and calls that are late, out of order or rejected because a queue is full.
 #include <gmock/gmock.h>

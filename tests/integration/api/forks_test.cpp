@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Children of PEs, over every transport within a host. network_test.cpp tests transports between hosts.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Files that a job leaves behind: new entries with the library's name.
 #pragma once
 

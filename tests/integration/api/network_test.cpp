@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Jobs over the network transports. Their two hosts are emulated ones on this machine: their PEs cannot map each
 // other's memory, so their operations go over the network's loopback.
 #include <gmock/gmock.h>

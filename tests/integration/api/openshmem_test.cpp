@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Programs that use the names of OpenSHMEM: their reports, and the standard's variables.
 #include <gmock/gmock.h>
 

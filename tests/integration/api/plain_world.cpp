@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/integration/api/plain_world.hpp"
 
 #include <fcntl.h>

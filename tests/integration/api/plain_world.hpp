@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Several processes of the scenario program, started without a launcher, as for a program like DeepEP.
 #pragma once
 

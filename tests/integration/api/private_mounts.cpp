@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/integration/api/private_mounts.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A private mount namespace, in which tests fill or observe file systems without effect on others. Needs the right to
 // mount.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Start without a launcher: the call sequence and the two job shapes of DeepEP, sessions by host and port, several
 // starts in one process, and ranks that are wrong, late or different.
 #include <arpa/inet.h>

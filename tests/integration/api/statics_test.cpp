@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reports whether variables are symmetric, and if not, why. families_test.cpp tests operations on them.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The selections of tests/transport-selections.cmake, for tests that run jobs over each of them.
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The examples of npushmemx.h and npushmem/moe.h, with the surrounding program that they need. Runs under npushmem-run
  * with 3 PEs. Exits with the number of failures. */
 #include <stdint.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The C API of an MoE layer's communication, as a program without kernels uses it: every rank, exact results, and
 // rejections that reach every rank and leave the handle usable.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // How a job ends: statuses, messages, and that nothing outlives it.
 #include <gmock/gmock.h>
 

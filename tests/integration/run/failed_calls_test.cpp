@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Calls that fail while the program goes on: how the job ends, and how their reports reach the user.
 #include <gmock/gmock.h>
 #include <unistd.h>

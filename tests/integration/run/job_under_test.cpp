@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/integration/run/job_under_test.hpp"
 
 #include <fcntl.h>

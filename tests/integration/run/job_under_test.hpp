@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One run of npushmem-run as a child of the test: its reports, its output, its end, and the proof that nothing is left.
 #pragma once
 

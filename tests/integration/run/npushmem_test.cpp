@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Jobs of real npushmem programs, which start through the uid plugin: their start, and their cleanup after one of them
 // dies.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Signals to the launcher reach every PE and what it has started.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Standard input, output and error, the environment, and what else a PE inherits.
 #include <fcntl.h>
 #include <gmock/gmock.h>

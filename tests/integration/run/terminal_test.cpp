@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Standard input that is a terminal, in its foreground and in its background.
 #include <gmock/gmock.h>
 #include <pty.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Concurrent jobs of real processes on one host: their NICs, and the effect of a job's death.
 #include <gmock/gmock.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A program of OpenSHMEM that knows nothing of npushmem: passes a number around and adds it up. */
 #include <shmem.h>
 #include <stdio.h>

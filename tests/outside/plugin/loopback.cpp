@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The smallest useful transport: it reaches the own PE, by memcpy, and nothing else.
 #include <algorithm>
 #include <atomic>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Each PE puts its number into the next one's memory and checks what it got. */
 #include <npushmemx.h>
 #include <stdio.h>

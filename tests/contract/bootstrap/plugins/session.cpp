@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The bootstrap uid as one that makes no ids: its ranks find each other by NPUSHMEM_BOOTSTRAP_UID_SESSION_ID only.
 #include "bootstrap/rendezvous/settings.hpp"
 #include "bootstrap/uid/uid_bootstrap.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The deprecated collectives over active sets, from the standard's text: every type of every reduction in place and
 // not, every untyped operation, of nothing, one element, few, and more than any algorithm takes at once; over the whole
 // job, every second PE, and all but the first. And what the table of `collectives` leaves out: more than a megabyte,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The atomics of one type as functions of one signature; null where the type lacks the operation.
 #pragma once
 

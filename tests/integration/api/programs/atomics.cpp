@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Atomics: for every type and operation the returned value, the stored value and the adjacent words; then operations
 // of all PEs on one word.
 #include <limits>

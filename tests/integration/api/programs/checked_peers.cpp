@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Kernels of several PEs that are wrong in what they do to each other's memory, and the same without the mistake.
 // Prints what each PE's launches report.
 //     api_checked_peers <case> wrong|right

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Checks of the test programs. A failed check prints the difference and continues, so all PEs reach every barrier; the
 // exit status reports failures.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // NPUSHMEM_CHECK=1: errors that an unchecked run accepts or hangs in. Every PE that can detect one reports the
 // function, the argument, the PE and the value; the call has no effect, and the library keeps working.
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Collectives: every type and operation on several teams, in place and not, with sizes that select every algorithm; and
 // over active sets. Expected values follow from every member's contribution.
 #include <algorithm>

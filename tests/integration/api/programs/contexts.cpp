@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The forms with a context, and those with blocks: every type moves the same bytes as the plain forms do.
 #include <array>
 #include <complex>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Wrong calls: each reports a code and a message with the values, has no other effect, and leaves the library usable.
 // Every PE makes them, so no PE waits.
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A forked child of a PE is not a PE: each of its calls fails with the reason, and none waits. Its end by exit or exec
 // does not disturb the PEs.
 #include <sys/wait.h>

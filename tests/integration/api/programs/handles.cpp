@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Every function that takes a context refuses one that has been destroyed, by itself or with its team, and what never
 // was one, before it looks at any other argument. Functions that take a team refuse any bits that name none.
 #include <cstdint>

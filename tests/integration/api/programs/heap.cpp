@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Symmetric memory: every function to allocate, resize and free an object, exhaustion, and calls whose arguments differ
 // between PEs.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Kernels that reach other PEs, mapped or not.
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What programs of OpenSHMEM do beyond the standard's text, or in the words of its earlier versions, and other
  * libraries let pass: they run here as well. Prints what differs; the exit status tells. */
 #include <mpp/shmem.h>

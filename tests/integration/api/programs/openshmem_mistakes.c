@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A program of OpenSHMEM that makes mistakes: each is reported under the name by which the function was called, before
  * the start as well. "size" as its argument: prints what the heap holds at least. "leave <status>": the last PE
  * exits with that status while the others wait for it twice; "fork": each PE has a child that ends by itself;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // fence, quiet, barrier_all, sync_all: litmus tests, each repeated many times, with forbidden outcomes.
 #include <algorithm>
 #include <array>

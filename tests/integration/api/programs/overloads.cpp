@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A program of OpenSHMEM in C++: the overloads find the function of each type, with and without a context.
 #include <shmem.h>
 

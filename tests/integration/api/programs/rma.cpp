@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Put and get: every type and size, every form, counts 0 to many, strides, the own PE, large and unaligned transfers.
 #include <algorithm>
 #include <numeric>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Put and get of one type in all forms, as functions of one signature, so one test covers every type.
 #pragma once
 

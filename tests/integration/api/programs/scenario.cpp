@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A PE that executes its arguments in order, for starts without a launcher and for failures. Rank and size come
 // from SCENARIO_RANK and SCENARIO_NRANKS, or else from the launcher.
 //

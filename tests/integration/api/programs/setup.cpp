@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Start and end: calls before init and after finalize, nested init, repeated init, thread levels, versions, and queries
 // about PEs and addresses.
 #include <cstring>

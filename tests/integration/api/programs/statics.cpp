@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Global and static variables of the executable as symmetric objects, in every family of functions. Built twice: at a
 // fixed address and wherever the system puts it.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Static variables as symmetric objects in C, as programs of OpenSHMEM have them: standard names, start_pes, pSync and
  * pWrk in static storage. Prints what differs; the exit status tells. */
 #include <shmem.h>

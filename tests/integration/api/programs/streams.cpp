@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Host operations in the order of a stream: between kernels, asynchronous to the host, with failures that stay.
 #include <chrono>
 #include <functional>

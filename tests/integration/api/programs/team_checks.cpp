@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/integration/api/programs/team_checks.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Teams: all splits, nested, overlapping and in reverse; translation, synchronisation and contexts; creation and
 // destruction thousands of times.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Teams from lists of members in any order, and their error cases.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Several threads of each PE in the library at the same time: on contexts of their own, of a team, shared ones and the
 // default one; with the levels of thread support that a program may ask for. What one thread of a PE does, the thread
 // of the same number does at all others.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* npushmem in a process that has another OpenSHMEM as well: our names work natively, under the standard's names from a
  * handle of their own, and the other library is not taken for ours, in whatever order they are loaded.
  *     together <libnpushmem_openshmem.so> <the other library> <ours-first|other-first> <local|global> */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One variable of this executable. "reached": the other PE's is accessible; "refused": it is not, as the test expects.
 #include <cstdio>
 #include <string_view>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // wait_until, test and signals: every type and comparison, and that a PE which does nothing but wait or test drives its
 // own outstanding operations forward.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A job of very many ranks, which are processes: how long joining and one large allgather take, and how much memory of
 // its own rank 0 needs for them. What is gathered lies in memory that all ranks share, so that it exists once.
 //     many_ranks <ranks> <bytes per rank> <most KiB that rank 0 may need besides the gathered bytes>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* An MPI program that uses npushmem on a part of its ranks, with MPI at work before, beside and after it.
  *     mpi_ring world   npushmem on all ranks, found by itself
  *     mpi_ring part    npushmem on the even and the odd ranks, each a job of its own

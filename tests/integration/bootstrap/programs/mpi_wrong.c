@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* An MPI program that gives npushmem a communicator that no job can be made of:
  *     mpi_wrong inter|null|freed
  * Every rank prints whether the start was refused, and MPI goes on. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A PE of a job under a launcher that this project does not own: puts its number into the next PE's memory, checks, and
  * says so in one line. Arguments make one rank misbehave:
  *     --die <rank>      ends with status 3 before it starts npushmem

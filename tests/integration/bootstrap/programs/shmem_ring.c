@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A program of another OpenSHMEM library that uses npushmem beside it. */
 #include <npushmemx.h>
 #include <shmem.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reports of a test's program to the test: lines "<pe> <word> <pid>" on the descriptor that RUN_TEST_REPORT
 // names. Every process of a job holds that descriptor, so its reader sees the end of file when none of them is left.
 #pragma once

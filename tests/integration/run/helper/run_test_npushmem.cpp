@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An npushmem program for the launcher's tests. Its argument names the part that it plays:
 //     whole        init, a barrier, finalize
 //     waiting      init; PE 0 reports "ready" and pauses, the others report "ready" and wait for it in a barrier

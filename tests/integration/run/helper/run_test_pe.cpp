@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A PE for the launcher's tests: does what its arguments say, in order, and reports on the descriptor that
 // RUN_TEST_REPORT names. Every process of a job holds that descriptor, so its reader sees the end of file when none of
 // them is left.

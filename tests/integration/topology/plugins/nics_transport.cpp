@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A test transport with the NICs that NPUSHMEM_NICS_NAMES lists. It reaches no PE; tests check which NICs it is asked
 // to use. NPUSHMEM_NICS_GONE names a NIC that is down when it is used.
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A clock that only the test advances; each reading costs the time that the test sets.
 #include <gmock/gmock.h>
 

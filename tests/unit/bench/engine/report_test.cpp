@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench/engine/report.hpp"
 
 #include <gmock/gmock.h>

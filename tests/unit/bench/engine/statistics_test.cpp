@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench/engine/statistics.hpp"
 
 #include <gmock/gmock.h>

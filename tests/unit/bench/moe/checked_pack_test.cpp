@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The packing sender in checked mode: no finding, and every byte, under every schedule; and a finding if another core
 // reads a region before its flag is set.
 #include <gmock/gmock.h>

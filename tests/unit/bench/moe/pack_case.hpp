@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One call of the packing sender with random tables and payload, and its expected result, computed byte by byte.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The packing sender: rejections before any byte moves, and every byte of both plans.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The output of npushmem-perf combine and dispatch: reports, samples as CSV, medians as SVG.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/launcher/launched_job.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The launcher's end of a conversation, played by a thread: it answers what it is asked from a script of its own.
 #pragma once
 

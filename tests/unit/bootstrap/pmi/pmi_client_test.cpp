@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The client against launchers that do well, refuse, talk garbage, fall silent and vanish.
 #include "bootstrap/pmi/pmi_client.hpp"
 

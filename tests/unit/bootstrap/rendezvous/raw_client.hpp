@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A client that sends whatever bytes a test wants, and frames that are almost right.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/rendezvous/settings.hpp"
 
 #include <gmock/gmock.h>

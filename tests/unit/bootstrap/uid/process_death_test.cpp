@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Ranks as real processes, one of which is killed.
 #include <fcntl.h>
 #include <fmt/format.h>

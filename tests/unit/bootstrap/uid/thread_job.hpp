@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A job whose ranks are threads of the test, and a matcher of its statuses.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What every rank learns when one of them, or somebody else, does the wrong thing.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

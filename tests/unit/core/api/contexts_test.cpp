@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/api/contexts.hpp"
 
 #include <gmock/gmock.h>

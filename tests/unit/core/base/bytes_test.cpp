@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/base/bytes.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs a few small programs over shared words through every interleaving of their memory operations, and checks that
 // all of them end in every one.
 //

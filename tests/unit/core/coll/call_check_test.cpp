@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/coll/call_check.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Explores the synchronisation of the collective operations: the real code of a few members, several calls in a row,
 // through every order of their puts, gets and syncs. Puts land in any order until they are completed.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/map/host_layout.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Several PEs as threads over one host memory; the barrier is a std::barrier.
 #include "core/memory/collective_heap.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/memory/program_image.hpp"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The pages of a fake executable, memory of the test, are replaced by those of a file and restored.
 #include "core/memory/symmetric_globals.hpp"
 

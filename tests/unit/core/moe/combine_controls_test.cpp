@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Negative controls: they show that the tests of dispatch and combine can fail. Each test here injects one error on one
 // rank, where the argument checks do not see it. The audit, the comparison of the output or the check of the canary
 // must detect it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Fixture for Combine: one thread per PE, each with a device, buffers, payload and reference.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Rejections and failures of the combine: they occur before any byte moves, are the same on every rank, and leave no
 // rank waiting.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The combine end to end, in one process: one thread per PE, each with its own device, over one array.
 #include "core/moe/combine.hpp"
 

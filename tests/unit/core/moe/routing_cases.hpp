@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Random routings for all shapes of the test matrix, with absent choices and ranks without tokens.
 #pragma once
 

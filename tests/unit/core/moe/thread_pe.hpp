@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One PE of a test with a thread per PE: memory, fabric and device; and the fixture that starts the threads.
 #pragma once
 

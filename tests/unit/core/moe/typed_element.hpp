@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Elements whose type is known at run time only.
 #pragma once
 

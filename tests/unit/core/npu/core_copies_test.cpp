@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Copies between GM and UB: the bytes that they move and the arguments that they reject.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

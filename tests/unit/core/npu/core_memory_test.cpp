@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // UB allocation, scalar accesses, flags, remote memory, signals and atomics.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Kernels and PEs that are not mapped: every operation with a PE argument reaches them, scalar accesses fail with the
 // remedy, other cores run meanwhile, and every wait ends.
 #include <gmock/gmock.h>

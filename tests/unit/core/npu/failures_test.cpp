@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/npu/source_line.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // With hooks, the same kernel source describes every operation to them, and they decide when it runs.
 #include "npushmem/npu/hooks.hpp"
 

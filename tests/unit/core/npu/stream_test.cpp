@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Streams and events: order, failures, closing, destruction, and two launches that need each other.
 #include "npushmem/npu/stream.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The choice of AUTO among few plugins; tests under real launchers cover the choice among real plugins.
 #include "core/plugin/bootstrap_choice.hpp"
 

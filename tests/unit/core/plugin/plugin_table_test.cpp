@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/plugin/plugin_table.hpp"
 
 #include <gmock/gmock.h>

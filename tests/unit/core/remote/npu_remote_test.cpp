@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The emulated NPU's two modes for PEs that are not mapped: kernels get the same results in both.
 #include "core/remote/npu_remote.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // PE 0 of three: the waits for its emulated NPU's operations, and their transport.
 #pragma once
 

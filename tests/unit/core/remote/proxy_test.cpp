@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests of the proxy: its thread sleeps, is woken and cancels operations in flight; its worker executes requests.
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // PE 0 of a few PEs, each on its own host, behind a transport that expects every call.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The operations of one context, call by call: against MockTransport, because the order of the calls is the contract.
 #include "core/remote/remote_access.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Contexts over the same peers: when each opens, uses, waits for and closes queues. Against MockTransport, because the
 // contract includes the calls that must not happen.
 #include "core/remote/remote_context.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/remote/remote_queue.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/runtime/job_liveness.hpp"
 
 #include <gtest/gtest.h>

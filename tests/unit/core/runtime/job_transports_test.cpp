@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/runtime/job_transports.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Start and end of the runtime against mocks: the calls, their order, and the effect of a failing one.
 #include "core/runtime/startup.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/runtime/start_exchange.hpp"
 
 #include <gtest/gtest.h>

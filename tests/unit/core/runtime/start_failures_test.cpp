@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Start of a job of several ranks, the threads of this process, while the bootstrap of one of them fails: at every call
 // in turn, before and after the call has synchronised.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The team tables of several PEs in one process, each driven by a thread; their memory is mapped by all.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Assignments on saved machines: the whole text, and its independence of the order of PEs and NICs.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "topology/policy/assign.hpp"
 
 #include <fmt/ranges.h>

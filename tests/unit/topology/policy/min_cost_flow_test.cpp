@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "topology/policy/min_cost_flow.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/hccs/engines.hpp"
 
 #include <gmock/gmock.h>

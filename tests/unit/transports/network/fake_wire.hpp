@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A network in memory. The test decides every delivery; a seed reorders deliveries where reordering is allowed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Queues to the same peer are independent.
 #include <gmock/gmock.h>
 

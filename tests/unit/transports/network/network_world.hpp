@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The environment of NetworkTransport's tests.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/network/network_transport.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transports/network/target_handler.hpp"
 
 #include <gtest/gtest.h>

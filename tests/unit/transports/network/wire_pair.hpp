@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Two connected wires of one kind, over a real network library and the loopback interface.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/unit/transports/verbs/fake_verbs.hpp"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // RDMA devices in memory. Polling executes posted requests. Keys and states are checked as a device checks them, and
 // every call can be made to fail.
 #pragma once

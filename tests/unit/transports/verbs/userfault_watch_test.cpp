@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Uses the kernel's events, where they are available.
 #include "transports/verbs/userfault_watch.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Memory per peer.
 #include <gmock/gmock.h>
 #include <malloc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // PEs with several ports each.
 #include <gmock/gmock.h>
 

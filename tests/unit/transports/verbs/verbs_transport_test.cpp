@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The use of assigned ports.
 #include "transports/verbs/verbs_transport.hpp"
 

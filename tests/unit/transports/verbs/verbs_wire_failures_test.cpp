@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Failures of peers, memory and the device.
 #include "transports/verbs/verbs_wire.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Lanes of contexts to a peer, other than lane 0.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Errors and clean-up when a wire cannot be opened.
 #include <gmock/gmock.h>
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Two wires over fake devices, and their events.
 #pragma once
 

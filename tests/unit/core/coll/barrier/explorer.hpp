@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs the real schedules of a small team through every interleaving of their memory operations, over a fabric that
 // delivers signals at once, in order, or in any order. Checks that no member leaves a call before all have entered it,
 // and that no member waits forever.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/moe/common/slot_layout.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The direct sender in the device's form, in checked mode: signalled rows have arrived, for any number of cores per
 // destination.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The sender's kernel alone: rows of any size in the right slots, and controls that the tests detect errors.
 #include "core/moe/direct/combine_sender.hpp"
 

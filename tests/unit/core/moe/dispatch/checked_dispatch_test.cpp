@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The kernels of the dispatch in checked mode, with all data in watched memory: no finding and correct results under
 // any schedule; and a finding if a kernel reads rows without waiting for them.
 #include <fmt/format.h>

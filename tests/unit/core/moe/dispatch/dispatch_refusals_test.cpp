@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Rejections and failures of the dispatch: they occur before any row moves, are the same on every rank, and leave no
 // rank waiting; and recovery from a failure.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The dispatch end to end, in one process, compared byte by byte with a plain reference; and whole layers: dispatch,
 // experts, combine.
 #include "core/moe/dispatch/dispatch.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Fixture for Layer: one thread per PE, each with a device, tokens, experts and a plain reference.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The ring's kernels in checked mode: no finding under any schedule, and one finding for each dropped flag.
 #include <gmock/gmock.h>
 

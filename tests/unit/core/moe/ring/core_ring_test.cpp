@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Rings between devices in threads: every byte, over many launches in a row, and the errors for a missing peer.
 #include "core/moe/ring/core_ring.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Each end of a ring alone, over scripted ports: its number of polls, and its errors when it cannot continue.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The ring's two ends under every interleaving of their memory operations: no data is lost, overwritten or read too
 // early, and no end waits without end; with wraps at every offset, over several calls without clearing.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Kernels that send words through rings and receive them: core 0 of each PE sends, core 1 receives, like the operators
 // of this library, but with other sources and targets of the bytes.
 #pragma once

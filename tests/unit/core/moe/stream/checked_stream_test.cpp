@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The kernel of mode stream in checked mode: no finding under any schedule, and every row in its slot.
 #include <gmock/gmock.h>
 

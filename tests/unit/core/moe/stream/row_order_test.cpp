@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/moe/stream/row_order.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The combine in mode stream, end to end in one process: one thread per PE, each with its own device.
 #include <gmock/gmock.h>
 

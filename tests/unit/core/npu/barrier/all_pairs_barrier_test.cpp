@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Barrier v3 among several devices in several threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

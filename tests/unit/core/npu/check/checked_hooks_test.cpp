@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Checked mode on a device: what a program gets with NPUSHMEM_NPU_CHECK=1.
 #include "npushmem/npu/checked_hooks.hpp"
 

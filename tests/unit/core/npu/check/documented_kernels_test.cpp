@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The kernels of include/npushmem/npu/README.md: each right form passes, and each mistake is reported with the text
 // that the page quotes.
 #include <algorithm>

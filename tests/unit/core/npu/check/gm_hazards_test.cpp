@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Hazards between cores and between PEs: caches, copies, signals, races.
 #include "tests/unit/core/npu/check/hazards.hpp"
 

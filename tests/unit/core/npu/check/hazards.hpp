@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A kernel that has a hazard must be caught under every schedule, with the hazard's id and the line to blame; its
 // corrected twin must pass under every schedule, without a word.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What the checkers of several processes share.
 #include "core/npu/check/job_records.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Hazards of synchronisation: core barriers, waits that nobody ends, barriers of PEs, symmetric allocation.
 #include "tests/unit/core/npu/check/hazards.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The order in which queued commands run.
 #include "core/npu/check/pipes.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Loops by which kernels wait, whatever calls they are made of: right ones end under every schedule, those on a stale
 // line are H7, those that nobody ends are H17, and every launch ends at its deadline.
 #include "tests/unit/core/npu/check/hazards.hpp"

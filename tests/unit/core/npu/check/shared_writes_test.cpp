@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Several writers: of one line, of one range, and what a fence says to third PEs.
 #include "tests/unit/core/npu/check/hazards.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Which clocks words pass on, and which copies signals have overtaken.
 #include "core/npu/check/signals.hpp"
 

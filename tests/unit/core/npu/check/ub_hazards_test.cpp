@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Hazards of one core: its buffers, its pipes, its flags.
 #include "tests/unit/core/npu/check/hazards.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "npushmem/npu/virtual_time.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/tools/run/dispatching_poller.hpp"
 
 #include <gtest/gtest.h>

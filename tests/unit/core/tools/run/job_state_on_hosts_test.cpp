@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The rules of JobState for a job on several hosts: the launcher's, and those of a host agent.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A poller of a test's own.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "core/tools/run/placement.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Jobs and events for the tests of JobState.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The fakes follow the contracts of the interfaces that they implement.
 #include <gmock/gmock.h>
 

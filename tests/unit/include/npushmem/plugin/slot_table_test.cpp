@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "npushmem/plugin/slot_table.hpp"
 
 #include <gtest/gtest.h>
