@@ -14,7 +14,7 @@
 #include "core/plugin/opened_plugin.hpp"
 #include "core/plugin/plugin_catalogue.hpp"
 #include "core/plugin/plugin_finder.hpp"
-#include "tests/fakes/fake_host.hpp"
+#include "npushmem/testing/fake_host.hpp"
 #include "tests/fakes/fake_os.hpp"
 
 namespace npushmem {

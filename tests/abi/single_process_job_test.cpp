@@ -4,7 +4,7 @@
 
 #include "core/plugin/bootstrap_choice.hpp"
 #include "core/plugin/loader.hpp"
-#include "tests/fakes/fake_host.hpp"
+#include "npushmem/testing/fake_host.hpp"
 #include "tests/fakes/fake_os.hpp"
 
 namespace npushmem {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "core/plugin/plugin_finder.hpp"
-#include "tests/fakes/fake_host.hpp"
+#include "npushmem/testing/fake_host.hpp"
 
 namespace npushmem {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/plugin/transport_stack.hpp"
+#include "npushmem/testing/fake_host.hpp"
 #include "tests/contract/pe.hpp"
-#include "tests/fakes/fake_host.hpp"
 
 namespace npushmem::contract {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/remote/remote_peers.hpp"
-#include "tests/fakes/array_fabric.hpp"
+#include "npushmem/testing/array_fabric.hpp"
+#include "npushmem/testing/fake_transport.hpp"
 #include "tests/fakes/fake_os.hpp"
-#include "tests/fakes/fake_transport.hpp"
 
 namespace npushmem::fakes {
 

@@ -8,7 +8,7 @@
 
 #include "core/plugin/loader.hpp"
 #include "core/plugin/opened_plugin.hpp"
-#include "tests/fakes/fake_host.hpp"
+#include "npushmem/testing/fake_host.hpp"
 
 namespace npushmem::contract {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tests/fakes/fake_host.hpp"
+#include "npushmem/testing/fake_host.hpp"
 
 namespace npushmem::rendezvous {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "bootstrap/rendezvous/unique_id.hpp"
 #include "bootstrap/uid/uid_bootstrap.hpp"
-#include "tests/fakes/fake_host.hpp"
+#include "npushmem/testing/fake_host.hpp"
 
 namespace npushmem::uid {
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/map/transport_map.hpp"
-#include "tests/fakes/mocks.hpp"
+#include "npushmem/testing/mocks.hpp"
 
 namespace npushmem {
 

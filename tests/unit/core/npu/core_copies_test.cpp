@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "tests/fakes/array_fabric.hpp"
+#include "npushmem/testing/array_fabric.hpp"
 
 namespace npushmem::npu {
 namespace {

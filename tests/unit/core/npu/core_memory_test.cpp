@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "tests/fakes/array_fabric.hpp"
+#include "npushmem/testing/array_fabric.hpp"
 
 namespace npushmem::npu {
 namespace {

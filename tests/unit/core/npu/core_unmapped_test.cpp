@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "npushmem/npu/checked_hooks.hpp"
-#include "tests/fakes/array_fabric.hpp"
+#include "npushmem/testing/array_fabric.hpp"
 
 namespace npushmem::npu {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "core/npu/runner.hpp"
 #include "npushmem/npu/source_location.hpp"
-#include "tests/fakes/array_fabric.hpp"
+#include "npushmem/testing/array_fabric.hpp"
 
 namespace npushmem::npu {
 namespace {

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <optional>
 
-#include "tests/fakes/array_fabric.hpp"
+#include "npushmem/testing/array_fabric.hpp"
 
 namespace npushmem::npu {
 namespace {

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "npushmem/npu/numeric.hpp"
-#include "tests/fakes/array_fabric.hpp"
+#include "npushmem/testing/array_fabric.hpp"
 
 namespace npushmem::npu {
 namespace {

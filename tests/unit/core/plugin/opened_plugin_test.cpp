@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "npushmem/plugin/host.hpp"
-#include "tests/fakes/fake_host.hpp"
+#include "npushmem/testing/fake_host.hpp"
 #include "tests/fakes/fake_os.hpp"
 
 namespace npushmem {

@@ -9,8 +9,8 @@
 
 #include "core/remote/remote_access.hpp"
 #include "npushmem/plugin/local_atomic.hpp"
+#include "npushmem/testing/mocks.hpp"
 #include "tests/fakes/fake_os.hpp"
-#include "tests/fakes/mocks.hpp"
 
 namespace npushmem {
 

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
+#include "npushmem/testing/mocks.hpp"
 #include "tests/fakes/fake_os.hpp"
-#include "tests/fakes/mocks.hpp"
 
 namespace npushmem {
 namespace {

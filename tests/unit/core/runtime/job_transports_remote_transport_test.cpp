@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include "tests/fakes/fake_bootstrap.hpp"
+#include "npushmem/testing/fake_bootstrap.hpp"
 
 namespace npushmem {
 

@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "npushmem/npu/npu.hpp"
+#include "npushmem/testing/mocks.hpp"
 #include "tests/fakes/fake_os.hpp"
-#include "tests/fakes/mocks.hpp"
 
 namespace npushmem {
 namespace {

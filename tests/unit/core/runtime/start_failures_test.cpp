@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "core/runtime/startup.hpp"
-#include "tests/fakes/fake_bootstrap.hpp"
+#include "npushmem/testing/fake_bootstrap.hpp"
+#include "npushmem/testing/mocks.hpp"
 #include "tests/fakes/fake_os.hpp"
-#include "tests/fakes/mocks.hpp"
 
 namespace npushmem {
 namespace {

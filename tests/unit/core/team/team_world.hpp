@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/team/team_table.hpp"
-#include "tests/fakes/mocks.hpp"
+#include "npushmem/testing/mocks.hpp"
 #include "tests/fakes/thread_world.hpp"
 
 namespace npushmem {

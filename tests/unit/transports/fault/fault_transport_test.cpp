@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 
-#include "tests/fakes/fake_host.hpp"
-#include "tests/fakes/mocks.hpp"
+#include "npushmem/testing/fake_host.hpp"
+#include "npushmem/testing/mocks.hpp"
 #include "transports/fault/fault_transport.hpp"
 
 namespace npushmem::fault {

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "tests/fakes/mocks.hpp"
+#include "npushmem/testing/mocks.hpp"
 
 namespace npushmem::fault {
 namespace {

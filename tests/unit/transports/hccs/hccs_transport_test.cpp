@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "npushmem/testing/fake_host.hpp"
 #include "tests/contract/pe.hpp"
-#include "tests/fakes/fake_host.hpp"
 
 namespace npushmem {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/fakes/fake_host.hpp"
+#include "npushmem/testing/fake_host.hpp"
 
 namespace npushmem::network {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/fakes/mocks.hpp"
+#include "npushmem/testing/mocks.hpp"
 
 namespace npushmem {
 namespace {

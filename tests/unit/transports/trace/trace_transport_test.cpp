@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/fakes/fake_host.hpp"
-#include "tests/fakes/mocks.hpp"
+#include "npushmem/testing/fake_host.hpp"
+#include "npushmem/testing/mocks.hpp"
 #include "transports/trace/trace_transport.hpp"
 
 namespace npushmem::trace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tests/fakes/fake_host.hpp"
+#include "npushmem/testing/fake_host.hpp"
 #include "transports/verbs/verbs_settings.hpp"
 
 namespace npushmem::verbs {

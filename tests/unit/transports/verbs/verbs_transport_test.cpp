@@ -7,7 +7,7 @@
 #include <array>
 #include <numeric>
 
-#include "tests/fakes/fake_host.hpp"
+#include "npushmem/testing/fake_host.hpp"
 #include "tests/unit/transports/verbs/fake_verbs.hpp"
 
 namespace npushmem {

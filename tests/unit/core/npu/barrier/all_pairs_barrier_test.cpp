@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "tests/fakes/array_fabric.hpp"
+#include "npushmem/testing/array_fabric.hpp"
 
 namespace npushmem::npu {
 namespace {

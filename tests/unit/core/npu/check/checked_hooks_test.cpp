@@ -7,7 +7,7 @@
 
 #include <stdexcept>
 
-#include "tests/fakes/array_fabric.hpp"
+#include "npushmem/testing/array_fabric.hpp"
 
 namespace npushmem::npu {
 namespace {

@@ -11,7 +11,7 @@
 #include "npushmem/npu/checked_job.hpp"
 #include "npushmem/npu/device_model.hpp"
 #include "npushmem/npu/npu.hpp"
-#include "tests/fakes/array_fabric.hpp"
+#include "npushmem/testing/array_fabric.hpp"
 
 namespace npushmem::npu {
 namespace {

@@ -5,8 +5,8 @@
 #include <array>
 #include <thread>
 
-#include "tests/fakes/fake_bootstrap.hpp"
-#include "tests/fakes/fake_transport.hpp"
+#include "npushmem/testing/fake_bootstrap.hpp"
+#include "npushmem/testing/fake_transport.hpp"
 
 namespace npushmem::fakes {
 namespace {

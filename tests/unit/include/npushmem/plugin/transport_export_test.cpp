@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "npushmem/plugin/table_transport.hpp"
-#include "tests/fakes/mocks.hpp"
+#include "npushmem/testing/mocks.hpp"
 
 namespace npushmem {
 namespace {
