@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Cases whose PEs are processes: for what one process cannot show, such as access to another process's memory, or a PE
+// that is killed.
+//
+// The process of a case (the parent) starts one process per PE, which executes the test program again. Both sides use
+// GoogleTest's assertions: a failed one in any PE fails the case, with the PE's output.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/contract/fabric.hpp"
+
+namespace npushmem::contract {
+
+// The side of one PE.
+class PeProcess {
+public:
+    // Opens the transport, publishes the memory, exchanges addresses and handles with all PEs, connects to those that it
+    // reaches. Collective over the processes that `PeProcesses::connect` serves.
+    void connect();
+    [[nodiscard]] Pe& pe();
+    [[nodiscard]] int number() const;
+    [[nodiscard]] int npes() const;
+
+    // Tells the parent that this PE has reached a stage, and waits until the parent says `go`. While it waits, it makes
+    // progress with its transport, unless `idle`: then it makes no call to it.
+    enum class Waiting { with_progress, idle };
+    void reached(const std::string& stage, Waiting waiting = Waiting::with_progress);
+    // Tells the parent without waiting.
+    void tell(const std::string& stage);
+    // Gives the parent a number, for PeProcesses::value_of.
+    void give(std::uint64_t value);
+};
+
+// The side of the parent.
+class PeProcesses {
+public:
+    // Starts the processes; `bytes_per_pe` of symmetric memory each.
+    PeProcesses(const Subject& subject, int npes, std::uint64_t bytes_per_pe = Fabric::pe_bytes);
+    ~PeProcesses();  // kills those that are left
+
+    [[nodiscard]] int npes() const;
+    // Serves PeProcess::connect of all processes. Returns false, with a failed expectation, if a process ended.
+    bool connect();
+    // Waits until every living PE has reached `stage`.
+    bool wait_for(const std::string& stage);
+    // Waits until this PE has told or reached `stage`.
+    bool wait_for(int pe, const std::string& stage);
+    // Lets one PE, or every living PE, return from `reached`.
+    void go(int pe);
+    void go_all();
+    // SIGKILL, SIGSTOP, SIGCONT; after SIGKILL waits until the process has gone and no longer counts it as living.
+    void signal(int pe, int number);
+    // The last number that this PE gave.
+    [[nodiscard]] std::uint64_t value_of(int pe) const;
+    // Waits until all living processes have ended; each must end with success, within the case's deadline.
+    void expect_all_to_end();
+};
+
+// One kind of case: `parent` runs in the case's process, `pe` in each process that PeProcesses starts.
+struct ProcessCase {
+    const char* name;
+    std::uint64_t needs;  // capabilities that some pair of PEs must offer, else the case is skipped
+    void (*parent)(const Subject& subject);
+    void (*pe)(PeProcess& process);
+};
+
+}  // namespace npushmem::contract
