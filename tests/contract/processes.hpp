@@ -17,8 +17,8 @@ namespace npushmem::contract {
 // The side of one PE.
 class PeProcess {
 public:
-    // Opens the transport, publishes the memory, exchanges addresses and handles with all PEs, connects to those that it
-    // reaches. Collective over the processes that `PeProcesses::connect` serves.
+    // Opens the transport, publishes the memory, exchanges addresses and handles with all PEs, connects to those that
+    // it reaches. Collective over the processes that `PeProcesses::connect` serves.
     void connect();
     [[nodiscard]] Pe& pe();
     [[nodiscard]] int number() const;
@@ -66,5 +66,8 @@ struct ProcessCase {
     void (*parent)(const Subject& subject);
     void (*pe)(PeProcess& process);
 };
+
+std::vector<ProcessCase> death_cases();     // a PE that is killed
+std::vector<ProcessCase> progress_cases();  // who progresses the target; malformed messages
 
 }  // namespace npushmem::contract

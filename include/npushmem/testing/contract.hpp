@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The contract suites: every rule of transport.h and bootstrap.h that a test can observe, as GoogleTest cases for a class of
-// one's own. Link npushmem::testing, and put one line into a test program whose main() calls RUN_ALL_TESTS:
+// The contract suites: every rule of transport.h and bootstrap.h that a test can observe, as GoogleTest cases for a
+// class of one's own. Link npushmem::testing, and put one line into a test program whose main() calls RUN_ALL_TESTS:
 //
 //     NPUSHMEM_TRANSPORT_CONTRACT(MyTransport);
 //     NPUSHMEM_BOOTSTRAP_CONTRACT(MyBootstrap);
 //
 // Each case runs in a process of its own with a deadline, so a crash or a hang fails its case and no other. The process
-// executes the test program again; main() must not consume its arguments before InitGoogleTest, and must do nothing that
-// would disturb a second instance. NPUSHMEM_CONTRACT_IN_PROCESS=1 runs the cases in the calling process, for a debugger.
+// executes the test program again; main() must not consume its arguments before InitGoogleTest, and must do nothing
+// that would disturb a second instance. NPUSHMEM_CONTRACT_IN_PROCESS=1 runs the cases in the calling process, for a
+// debugger.
 //
 // npushmem-contract-transport and npushmem-contract-bootstrap run the same cases over a built plugin.
 #pragma once
@@ -17,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -38,6 +40,8 @@ struct TransportSubject {
     std::map<std::string, std::string> config = {};
     // Number of the transport's devices that each PE uses; 0: the transport chooses.
     std::uint32_t devices = 0;
+    // Limit of each wait for something that the transport must bring about.
+    std::chrono::milliseconds patience = std::chrono::seconds(20);
     // A case that takes longer fails.
     std::chrono::seconds deadline = std::chrono::seconds(120);
 };
