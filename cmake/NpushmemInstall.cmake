@@ -22,7 +22,6 @@ configure_file(cmake/npushmem-openshmem.pc.in "${CMAKE_BINARY_DIR}/npushmem-open
 install(FILES "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
 
 # The reference of the functions, out of the headers, where there is a Python to write it.
-find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
   set(reference "${CMAKE_BINARY_DIR}/reference")
   file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/*.h")
@@ -33,8 +32,6 @@ if(Python3_FOUND)
   add_custom_target(reference ALL DEPENDS "${reference}/html/index.html")
   install(DIRECTORY "${reference}/html" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
   install(DIRECTORY "${reference}/man/man3" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT development)
-else()
-  message(STATUS "no reference of the functions: there is no python3")
 endif()
 
 # The compilers and the launcher of OpenSHMEM by the names that its programs expect.

@@ -3,8 +3,7 @@
 option(NPUSHMEM_BUILD_TESTS "Build the tests" ON)
 option(NPUSHMEM_BUILD_BENCH "Build npushmem-perf and the benchmarks" ON)
 option(NPUSHMEM_WERROR "Treat warnings as errors" OFF)
-set(NPUSHMEM_UNITY_BUILD OFF CACHE STRING "What is compiled in groups of files: OFF, TESTS (unit tests) or ON (all); a missing #include is not seen there")
-set_property(CACHE NPUSHMEM_UNITY_BUILD PROPERTY STRINGS OFF TESTS ON)
+option(NPUSHMEM_UNITY_BUILD "Compile the files of a folder in groups: half of the time, but a missing #include is not seen" OFF)
 set(NPUSHMEM_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=<value>; empty for none")
 
 set(CMAKE_CXX_STANDARD 20)
@@ -47,19 +46,14 @@ if(NPUSHMEM_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
 endif()
 
-# npushmem_unity_build(<target> [TESTS] [ALONE <regex>] [HEADERS <header>...]): with NPUSHMEM_UNITY_BUILD=ON the
-# files of a folder are compiled in groups, each as if it were one file, and the headers once for all: less than half of the
-# time. With TESTS, only the targets that give `TESTS` are. So names in the unnamed namespaces of a folder must differ, which
-# serves readers as well. Files that `ALONE` matches are compiled alone. gcc warns of code that it inlines from precompiled
-# headers as if it were ours, and some warnings are wrong where it optimises: no -Werror there.
+# npushmem_unity_build(<target> [ALONE <regex>] [HEADERS <header>...]): with NPUSHMEM_UNITY_BUILD the files of a folder are
+# compiled in groups, each as if it were one file, and the headers once for all: less than half of the time. So names in the
+# unnamed namespaces of a folder must differ, which serves readers as well. Files that `ALONE` matches are compiled alone.
+# gcc warns of code that it inlines from precompiled headers as if it were ours, and some warnings are wrong where it
+# optimises: no -Werror there.
 function(npushmem_unity_build target)
-  cmake_parse_arguments(arg "TESTS" "ALONE" "HEADERS" ${ARGN})
-  if(NPUSHMEM_UNITY_BUILD STREQUAL "TESTS")
-    set(enabled ${arg_TESTS})
-  else()
-    set(enabled ${NPUSHMEM_UNITY_BUILD})
-  endif()
-  if(NOT enabled)
+  cmake_parse_arguments(arg "" "ALONE" "HEADERS" ${ARGN})
+  if(NOT NPUSHMEM_UNITY_BUILD)
     return()
   endif()
   if(arg_HEADERS AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
@@ -67,7 +61,7 @@ function(npushmem_unity_build target)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>) # what ccache goes by
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  set(group_size 6) # a larger one leaves processors idle at the end, and takes more memory
+  set(group_size 12) # a larger one leaves processors idle at the end, and takes more memory
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cpp$")
   if(arg_ALONE)

@@ -54,16 +54,15 @@ endfunction()
 # finds beside the plugins that were built.
 function(npushmem_absent_plugin kind name why)
   set_property(GLOBAL APPEND_STRING PROPERTY NPUSHMEM_ABSENT_PLUGINS "${kind} ${name} ${why}\n")
-  message(STATUS "No ${kind} plugin ${name}: ${why}")
 endfunction()
 
-# npushmem_find_for_plugin(<kind> <name> <prefix> <module> <why>): looks for the library that the plugin is made of, as
-# PkgConfig::<prefix>; where there is none the plugin is absent for that reason, and <prefix>_FOUND false.
-macro(npushmem_find_for_plugin kind name prefix module why)
-  find_package(PkgConfig QUIET)
+# npushmem_find_for_plugin(<kind> <name> <prefix> <module> <package> <why>): looks for the library that the plugin is made of,
+# as PkgConfig::<prefix>; where there is none the plugin is absent for that reason, and <prefix>_FOUND false.
+macro(npushmem_find_for_plugin kind name prefix module package why)
   if(PKG_CONFIG_FOUND)
     pkg_check_modules(${prefix} QUIET IMPORTED_TARGET "${module}")
   endif()
+  npushmem_dependency("${module}" "${${prefix}_FOUND}" "${package}" "${kind} ${name}")
   if(NOT ${prefix}_FOUND)
     npushmem_absent_plugin(${kind} ${name} "${why}")
   endif()

@@ -297,4 +297,10 @@ std::string routing_text(const Routing& routing, float weight_unit) {
 
 std::string routing_text(const Routing& routing) { return text_of(routing, 1.0F, number_text); }
 
+std::int32_t max_tokens_per_rank(const Routing& routing) {
+    std::size_t most = 0;
+    for (const auto& ids : routing.expert_ids) most = std::max(most, ids.size());
+    return static_cast<std::int32_t>(most / static_cast<std::size_t>(routing.top_k));
+}
+
 }  // namespace npushmem::moe

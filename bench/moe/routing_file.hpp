@@ -22,4 +22,7 @@ std::string routing_text(const Routing& routing, float weight_unit);
 // The same for any weights: writes each as the shortest decimal that reads back as the same float.
 std::string routing_text(const Routing& routing);
 
+// The number of tokens of the rank that has most.
+std::int32_t max_tokens_per_rank(const Routing& routing);
+
 }  // namespace npushmem::moe

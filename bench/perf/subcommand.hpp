@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/parse.hpp"
@@ -29,6 +32,12 @@ public:
 
 // All of them, in the order of the help text.
 std::vector<std::unique_ptr<Subcommand>> all_subcommands();
+
+// Reports why a subcommand ends, on standard error; returns the exit status.
+inline int fail(std::string_view subcommand, std::string_view why) {
+    std::cerr << "npushmem-perf " << subcommand << ": " << why << '\n';
+    return EXIT_FAILURE;
+}
 
 // Accepts whole numbers of at least 1.
 

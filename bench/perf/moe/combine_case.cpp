@@ -159,12 +159,6 @@ void take_own_tokens(CombineCase& c, const moe::Routing& routing, const JobResou
     c.weights.assign(routing.weights[rank].begin(), routing.weights[rank].begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-std::int32_t max_tokens_per_rank(const moe::Routing& routing) {
-    std::size_t most = 0;
-    for (const auto& ids : routing.expert_ids) most = std::max(most, ids.size());
-    return static_cast<std::int32_t>(most / static_cast<std::size_t>(routing.top_k));
-}
-
 // Takes sizes from the file if neither the model nor an option gives them.
 Result<moe::Routing> read_file(CombineCase& c, const CombineOptions& options, const JobResources& resources) {
     auto routing = moe::read_routing_file(options.routing_file);
@@ -172,7 +166,7 @@ Result<moe::Routing> read_file(CombineCase& c, const CombineOptions& options, co
     if (Status status = check_file(routing.value(), c.workload, options); !status.ok()) return status;
     c.workload.experts = routing.value().experts;
     c.workload.top_k = routing.value().top_k;
-    const std::int32_t tokens = max_tokens_per_rank(routing.value());
+    const std::int32_t tokens = moe::max_tokens_per_rank(routing.value());
     c.workload.tokens = options.tokens ? std::min(tokens, *options.tokens) : tokens;
     record_file_adjustment(c, routing.value().ranks(), resources.pes);
     return routing;

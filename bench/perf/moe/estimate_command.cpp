@@ -18,17 +18,6 @@ namespace npushmem::perf {
 
 namespace {
 
-int fail(const std::string& text) {
-    std::cerr << "npushmem-perf estimate: " << text << '\n';
-    return EXIT_FAILURE;
-}
-
-std::size_t max_tokens_per_rank(const moe::Routing& routing) {
-    std::size_t most = 0;
-    for (const auto& ids : routing.expert_ids) most = std::max(most, ids.size());
-    return most / static_cast<std::size_t>(routing.top_k);
-}
-
 std::string busy_fields(const char* name, const moe::LinksBusy& busy) {
     if (busy.links == 0) return {};
     return field(name, fmt::format("{:.1f} % on average, the busiest {:.1f} %, the idlest {:.1f} %", busy.mean * 100,
@@ -63,17 +52,18 @@ public:
 
     int run() override {
         const Workload* workload = find_workload(model_);
-        if (workload == nullptr) return fail(fmt::format("no model is named '{}'; use {}", model_, workload_names()));
+        if (workload == nullptr)
+            return fail("estimate", fmt::format("no model is named '{}'; use {}", model_, workload_names()));
         auto device =
             device_file_.empty() ? Result<npu::DeviceModel>(npu::DeviceModel{}) : npu::DeviceModel::read(device_file_);
-        if (!device.ok()) return fail(device.status().message());
+        if (!device.ok()) return fail("estimate", device.status().message());
         auto routing = routing_of(*workload);
-        if (!routing.ok()) return fail(routing.status().message());
+        if (!routing.ok()) return fail("estimate", routing.status().message());
         npu::VirtualTime time(device.value());
         const moe::Elements hidden{static_cast<std::uint64_t>(workload->hidden)};
         const moe::Bytes row = moe::bytes_of(hidden, moe::size_of(workload->type));
         const Status sent = moe::estimate_send(time, routing.value(), row, cores_);
-        if (!sent.ok()) return fail(sent.message());
+        if (!sent.ok()) return fail("estimate", sent.message());
         std::cout << report(routing.value(), row, device.value(), time.report());
         return timeline_.empty() ? EXIT_SUCCESS : write_timeline(time);
     }
@@ -94,10 +84,10 @@ private:
         std::string out = fmt::format(
             "npushmem-perf estimate: virtual time of a device model, not a measurement; the sender alone, mode direct, "
             "rows staged through the unified buffer\n\n");
-        out +=
-            field("workload", fmt::format("{}: {} experts, top-{}, {} NPUs with up to {} tokens, rows of {}", model_,
-                                          routing.experts, routing.top_k, routing.ranks(), max_tokens_per_rank(routing),
-                                          bytes_text(static_cast<double>(row.value()))));
+        out += field("workload",
+                     fmt::format("{}: {} experts, top-{}, {} NPUs with up to {} tokens, rows of {}", model_,
+                                 routing.experts, routing.top_k, routing.ranks(), moe::max_tokens_per_rank(routing),
+                                 bytes_text(static_cast<double>(row.value()))));
         out += field("routing", routing.origin);
         out += field("device", fmt::format("{} cores, links of {} GB/s and {} us, memory of {} GB/s",
                                            cores_.blocks * cores_.vector_cores, device.hccs_rate,
@@ -114,7 +104,7 @@ private:
         std::ofstream file(timeline_);
         time.write_timeline(file);
         file.close();
-        return file ? EXIT_SUCCESS : fail(fmt::format("cannot write '{}'", timeline_));
+        return file ? EXIT_SUCCESS : fail("estimate", fmt::format("cannot write '{}'", timeline_));
     }
 
     std::string model_ = "deepseek-v3-prefill";

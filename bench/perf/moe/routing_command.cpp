@@ -16,11 +16,6 @@ namespace npushmem::perf {
 
 namespace {
 
-int fail(const std::string& text) {
-    std::cerr << "npushmem-perf routing: " << text << '\n';
-    return EXIT_FAILURE;
-}
-
 class RoutingCommand final : public Subcommand {
 public:
     CLI::App* declare(CLI::App& program) override {
@@ -47,13 +42,13 @@ public:
 
     int run() override {
         const auto routing = from_.empty() ? moe::generate_routing(options()) : moe::read_routing_file(from_);
-        if (!routing.ok()) return fail(routing.status().message());
+        if (!routing.ok()) return fail("routing", routing.status().message());
         const std::string text = file_of(routing.value());
         if (output_.empty()) return std::cout << text && std::cout.flush() ? EXIT_SUCCESS : EXIT_FAILURE;
         std::ofstream file(output_, std::ios::binary);
         file << text;
         file.close();
-        return file ? EXIT_SUCCESS : fail(fmt::format("cannot write '{}'", output_));
+        return file ? EXIT_SUCCESS : fail("routing", fmt::format("cannot write '{}'", output_));
     }
 
 private:
