@@ -111,7 +111,8 @@ Result<TransportMap> TransportMap::build(std::span<const NamedTransport> transpo
 }
 
 const RouteRange& TransportMap::range_of(int pe) const {
-    const auto behind = std::ranges::upper_bound(ranges_, pe, {}, &RouteRange::first);
+    const auto behind = std::upper_bound(ranges_.begin(), ranges_.end(), pe,
+                                         [](int wanted, const RouteRange& range) { return wanted < range.first; });
     return *std::prev(behind);
 }
 
