@@ -33,7 +33,7 @@ struct OwnedTransport {
     std::unique_ptr<Transport> transport;
     bool remote = false;  // reaches PEs of other hosts
     bool pins = false;    // the heap's pages must not be replaced
-    std::string why;      // the reason for the selection, for people; empty: given
+    std::string why{};    // the reason for the selection, for people; empty: given
 };
 
 // The bootstrap in use.

@@ -113,7 +113,7 @@ TEST(RoutesThatAreNotExpected, FailTheProgram) {
 }
 
 TEST(JsonReport, HasTheSelectionsAndTheVariables) {
-    const std::string awkward = R"(a "quoted" \ name,	ä)";
+    const std::string awkward = "a \"quoted\" \\ name,\t\xc3\xa4";
     const auto [status, errors] =
         run_selections({"-n", "3"},
                        {"NPUSHMEM_INFO=json", "NPUSHMEM_TRANSPORTS=self,fault(nomap(p2p))",
