@@ -107,7 +107,7 @@ JobReport job_of_six() {
 
 TEST(JobText, HasTheSelectionsOfTheValues) {
     const std::string text = describe(job_of_six());
-    EXPECT_THAT(text, HasSubstr(": 6 PEs on 2 hosts (block, uneven), symmetric heap 64M each\n"));
+    EXPECT_THAT(text, HasSubstr(": 6 PEs on 2 hosts (block, uneven), symmetric heap 64 MiB each\n"));
     EXPECT_THAT(text, HasSubstr("\nstatic data: none\nbootstrap: uid (there is a unique id)\n"
                                 "between hosts: ucx (auto)\nkernels: by a proxy thread\n"
                                 "barrier: dissemination_k:8 (line 3 of file)\nwaiting: spins\n"));
