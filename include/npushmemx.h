@@ -155,6 +155,115 @@ NPUSHMEM_API int npushmemx_get_statistics(npushmemx_statistics_t* statistics);
  * thread, while the team exists. Returns 0 or a code, with a report: no such team, a null pointer. */
 NPUSHMEM_API int npushmemx_team_get_statistics(npushmem_team_t team, npushmemx_statistics_t* statistics);
 
+/* ---- Selections ----------------------------------------------------------------------------------------------------
+ * The selections of the start with their reasons, for programs and tests that check them. The npushmemx_describe_
+ * functions return the same as text for people; NPUSHMEM_INFO=json prints them as JSON.
+ *
+ * Set struct_size to the size of the structure before each call. The call writes at most that many bytes, and sets
+ * struct_size to the number of bytes that hold values: fewer if the library is older than this header. Later versions
+ * append members and change none. Texts end with a null byte; longer ones are cut.
+ *
+ * The functions are local and complete nothing. Any thread may call them between init and finalize. They return 0, or
+ * a code of npushmem/plugin/abi.h, with a report, and then write nothing. NPUSHMEM_E_NOT_INITIALIZED: outside
+ * init..finalize; NPUSHMEM_E_ARGUMENT: a null pointer, a struct_size without room for the first value, no such team;
+ * NPUSHMEM_E_RANGE: no such PE. */
+
+/* Capabilities of a route, as its transport reports them: NPUSHMEM_CAP_x of npushmem/plugin/transport.h. */
+#define NPUSHMEMX_ROUTE_MAPPED UINT64_C(0x1) /* the CPU loads and stores the PE's memory; see npushmem_ptr */
+#define NPUSHMEMX_ROUTE_PUT UINT64_C(0x2)
+#define NPUSHMEMX_ROUTE_GET UINT64_C(0x4)
+#define NPUSHMEMX_ROUTE_ATOMIC UINT64_C(0x8) /* native atomics: those of atomic_32 and atomic_64 */
+#define NPUSHMEMX_ROUTE_PUT_SIGNAL UINT64_C(0x10)
+#define NPUSHMEMX_ROUTE_ORDERED UINT64_C(0x20)          /* puts arrive in order even without a fence */
+#define NPUSHMEMX_ROUTE_REMOTE UINT64_C(0x80)           /* the transport reaches PEs of other hosts */
+#define NPUSHMEMX_ROUTE_REPORTS_DEATH UINT64_C(0x400)   /* the transport detects the death of the PE */
+#define NPUSHMEMX_ROUTE_TARGET_PROGRESS UINT64_C(0x800) /* operations are delivered to a PE that makes no call */
+
+/* Entries of the arrays of NICs below. A PE may have more NICs: the counts count all of them. */
+#define NPUSHMEMX_NICS_MAX 16
+
+/* One NIC port of a PE. Arrays contain it, so it never grows. */
+typedef struct npushmemx_nic_s {
+    char name[64];            /* the system's name, for instance mlx5_0 */
+    char pci_address[32];     /* 0000:3b:00.0; empty: unknown */
+    char distance[8];         /* from the PE's device: PIX, PXB, PHB, NODE or SYS */
+    uint64_t bits_per_second; /* of the port; 0: unknown */
+    uint32_t port;
+    uint32_t rail;        /* pairs ports of two PEs */
+    uint32_t sharing_pes; /* other PEs of the job on the host that use the port */
+    uint32_t reserved;    /* 0 */
+} npushmemx_nic_t;
+
+/* The route of the calling PE to one PE. */
+typedef struct npushmemx_route_s {
+    uint32_t struct_size;
+    int32_t pe;
+    char transport[64];    /* as selected, with its decorators: "p2p", "fault(p2p)" */
+    uint64_t capabilities; /* bits NPUSHMEMX_ROUTE_ */
+    uint32_t atomic_32;    /* native atomics on 32-bit objects: bit NPUSHMEM_ATOMIC_x of npushmem/plugin/transport.h */
+    uint32_t atomic_64;    /* the same on 64-bit objects */
+    char reason[256];      /* one clause: "same host, shared memory" */
+    char host_name[64];    /* of the PE; emulated hosts have the name of their machine */
+    int32_t host;          /* number of the PE's host in the job: in the order of the hosts' lowest PEs, from 0 */
+    int32_t same_host;     /* 1: the PE runs on the host of the calling PE */
+    int32_t proxied;       /* 1: kernels pass their operations to a proxy thread, unless a launch selects otherwise */
+    int32_t peer_nics_known; /* 1: peer_nic_count and peer_nics are set; 0: the PE runs on another host */
+    uint32_t nic_count;      /* NICs of the calling PE that the transport uses */
+    uint32_t peer_nic_count; /* NICs of the PE that the transport uses */
+    npushmemx_nic_t nics[NPUSHMEMX_NICS_MAX];
+    npushmemx_nic_t peer_nics[NPUSHMEMX_NICS_MAX];
+} npushmemx_route_t;
+
+/* Fills *route with the route from this PE to the PE `pe` of the world, which may be this PE. */
+NPUSHMEM_API int npushmemx_get_route(int pe, npushmemx_route_t* route);
+
+/* The bootstrap by which the PEs found each other. */
+typedef struct npushmemx_bootstrap_s {
+    uint32_t struct_size;
+    int32_t rank;       /* of this process, from 0: the number of the PE */
+    int32_t nranks;     /* number of processes */
+    int32_t confidence; /* with which the bootstrap recognised this process: 0, or from NPUSHMEM_RECOGNISED_NOTHING to
+                         * NPUSHMEM_RECOGNISED_BY_USER of npushmem/plugin/bootstrap.h */
+    char name[64];      /* "uid", "pmix" */
+    char reason[256];   /* "set by NPUSHMEM_BOOTSTRAP", "chosen by itself: there is a unique id" */
+} npushmemx_bootstrap_t;
+
+/* Fills *bootstrap. */
+NPUSHMEM_API int npushmemx_get_bootstrap(npushmemx_bootstrap_t* bootstrap);
+
+/* The NICs that start-up assigned to one PE. */
+typedef struct npushmemx_nics_s {
+    uint32_t struct_size;
+    int32_t pe;
+    int32_t known;      /* 0: this PE does not know the NICs of that PE, for the reason in `reason` */
+    uint32_t count;     /* 0 if no transport of the PE drives a NIC */
+    char transport[64]; /* that uses the NICs; empty: none */
+    char device[128];   /* the place of the PE's device, from which the distances count; empty without a transport */
+    char reason[256];   /* one sentence: the policy's reason for these NICs, or why there is none */
+    npushmemx_nic_t nics[NPUSHMEMX_NICS_MAX]; /* the nearest first */
+} npushmemx_nics_t;
+
+/* Fills *nics with the NICs of the PE `pe` of the world. A PE knows the NICs of the PEs of its own host, if a transport
+ * of its own drives NICs. */
+NPUSHMEM_API int npushmemx_get_nic_assignment(int pe, npushmemx_nics_t* nics);
+
+/* The barrier algorithm of a team: that of its syncs, and for the world of barrier_all and sync_all. */
+typedef struct npushmemx_barrier_choice_s {
+    uint32_t struct_size;
+    int32_t radix;       /* 0: the algorithm has none */
+    char algorithm[64];  /* without its radix: "dissemination_k" */
+    char reason[256];    /* "NPUSHMEM_BARRIER_ALGO", "every PE has a core: the fewest rounds win" */
+    int32_t npes;        /* of the team */
+    int32_t hosts;       /* on which the members count; always 1 for other teams than the world */
+    int32_t mapped;      /* 1: every member maps every member; 0: the barrier runs over the transports */
+    int32_t reserved;    /* 0 */
+    double pes_per_core; /* of the job's most crowded machine */
+} npushmemx_barrier_choice_t;
+
+/* Fills *choice with the algorithm of the team now. Not while npushmemx_team_set_barrier or the destruction of the same
+ * team runs in another thread. */
+NPUSHMEM_API int npushmemx_get_barrier(npushmem_team_t team, npushmemx_barrier_choice_t* choice);
+
 /* ---- Version, errors, reports --------------------------------------------------------------------------------------
  */
 

@@ -180,6 +180,17 @@ Status parse_ibgda(std::string_view text, Settings& into) {
     return parsed;
 }
 
+Status parse_info(std::string_view text, Settings& into) {
+    if (lowercase(trimmed(text)) == "json") {
+        into.info = StartReportForm::json;
+        return {};
+    }
+    const auto wanted = parse_bool(text);
+    if (!wanted.ok()) return {Code::config, fmt::format("'{}': expected one of: 0, 1, json", text)};
+    into.info = wanted.value() ? StartReportForm::text : StartReportForm::none;
+    return {};
+}
+
 Status parse_nic_policy(std::string_view text, Settings& into) {
     constexpr std::string_view words[] = {"balanced", "nearest", "exclusive", "round_robin", "list"};
     return one_of<&Settings::nic_policy>(text, into, words);
@@ -281,7 +292,10 @@ constexpr ConfigRow rows[] = {
      "check the arguments of every call fully: objects are allocated, no overlaps, equal arguments on all PEs of a "
      "collective call; slow",
      any<&S::check>},
-    {"INFO", "0", "bool", "report", "PE 0 prints the configuration choices and their reasons at start", any<&S::info>},
+    {"INFO", "0", "0, 1 or json", "report",
+     "PE 0 prints the configuration choices and their reasons at start, on standard error; json: as one object on one "
+     "line",
+     parse_info},
     {"VERSION", "0", "bool", "report", "PE 0 prints the version at start", any<&S::version>},
     {"STATS", "0", "bool", "report",
      "count and time barriers, waits and last arrivals; PE 0 prints a table at finalize", any<&S::stats>},

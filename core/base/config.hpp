@@ -58,6 +58,9 @@ std::optional<StandardValue> standard_value(const Environment& environment, std:
 // Returns the help text that SHMEM_INFO requests.
 std::string describe_standard_variables();
 
+// The report of PE 0 at start (NPUSHMEM_INFO): none, prose for people, or one line of JSON for programs.
+enum class StartReportForm { none, text, json };
+
 // Every variable of the runtime as a typed value. Read once, then passed on as const. It has one member for each row of
 // the table, in one struct, because a row names the member into which it parses; it has no invariants to maintain.
 struct Settings {
@@ -103,7 +106,7 @@ struct Settings {
     std::string npu_barrier;
     // reports
     bool check = false;
-    bool info = false;
+    StartReportForm info = StartReportForm::none;
     bool version = false;
     bool stats = false;
     std::int64_t stats_every = 16;

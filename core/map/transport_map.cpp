@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 
 namespace npushmem {
 
@@ -44,39 +45,32 @@ Route find_route(std::span<const NamedTransport> transports, int pe, const Trans
     return {};
 }
 
-// Merges consecutive PEs with equal lines into one line.
-class Lines {
-public:
-    void add(int pe, std::string line) {
-        if (line == line_ && pe == last_ + 1) {
-            last_ = pe;
-            return;
-        }
-        end_line();
-        first_ = last_ = pe;
-        line_ = std::move(line);
-    }
-    std::string take() {
-        end_line();
-        return std::move(text_);
-    }
-
-private:
-    void end_line() {
-        if (!line_.empty())
-            text_ += first_ == last_ ? fmt::format("pe {}: {}\n", first_, line_)
-                                     : fmt::format("pe {}-{}: {}\n", first_, last_, line_);
-    }
-
-    std::string text_;
-    std::string line_;
-    int first_ = -1;
-    int last_ = -1;
-};
+// Appends the PE to the last range if route and reason are equal.
+void append(std::vector<RouteRange>& ranges, int pe, const Route& route) {
+    if (!ranges.empty() && same_route(ranges.back().route, route) && ranges.back().route.reach.why == route.reach.why)
+        ranges.back().last = pe;
+    else
+        ranges.push_back({pe, pe, route});
+}
 
 std::string line_of(std::span<const NamedTransport> transports, const Route& route) {
     return fmt::format("{}{} ({})", transports[static_cast<std::size_t>(route.transport)].name,
                        route.maps() ? ", mapped" : "", route.reach.why);
+}
+
+// Ranges that differ only in capabilities that the line does not show share a line.
+std::string text_of(std::span<const NamedTransport> transports, std::span<const RouteRange> ranges) {
+    std::string text;
+    for (std::size_t i = 0; i < ranges.size();) {
+        const int first = ranges[i].first;
+        const std::string line = line_of(transports, ranges[i].route);
+        while (++i < ranges.size() && line_of(transports, ranges[i].route) == line) {
+        }
+        const int last = ranges[i - 1].last;
+        text +=
+            first == last ? fmt::format("pe {}: {}\n", first, line) : fmt::format("pe {}-{}: {}\n", first, last, line);
+    }
+    return text;
 }
 
 }  // namespace
@@ -95,12 +89,11 @@ Result<TransportMap> TransportMap::build(std::span<const NamedTransport> transpo
     TransportMap map(layout, my_pe);
     int unreachable = 0;
     std::string first_failure;
-    Lines lines;
     for (int pe = 0; pe < layout.npes(); ++pe) {
         std::string reasons;
         Route route = find_route(transports, pe, peer_of, reasons);
         if (route.transport >= 0) {
-            lines.add(pe, line_of(transports, route));
+            append(map.ranges_, pe, route);
             route.reach.why.clear();
             map.place(pe, std::move(route));
         } else if (unreachable++ == 0) {
@@ -109,12 +102,18 @@ Result<TransportMap> TransportMap::build(std::span<const NamedTransport> transpo
         }
     }
     if (unreachable == 0) {
-        map.text_ = lines.take();
+        map.text_ = text_of(transports, map.ranges_);
         return map;
     }
     if (unreachable > 1) first_failure += fmt::format("\n  ({} more PEs likewise)", unreachable - 1);
     first_failure += "\n  select other transports with NPUSHMEM_TRANSPORTS or NPUSHMEM_REMOTE_TRANSPORT";
     return Status{Code::unreachable, std::move(first_failure)};
+}
+
+const RouteRange& TransportMap::range_of(int pe) const {
+    const auto behind = std::upper_bound(ranges_.begin(), ranges_.end(), pe,
+                                         [](int wanted, const RouteRange& range) { return wanted < range.first; });
+    return *std::prev(behind);
 }
 
 const Route& TransportMap::route(int pe) const {

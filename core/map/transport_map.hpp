@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Maps PEs to transports, with reasons, from the reports of each transport on each peer. Entries are per host, with
 // exceptions per PE, so that a job of many PEs on few hosts needs little memory, and nothing is stored per pair of PEs.
-// The reasons, which may name ports of each PE, become text at once.
+// The reasons, which may name ports of each PE, are kept once per range of PEs, for reports.
 #pragma once
 
 #include <functional>
@@ -36,6 +36,13 @@ struct Route {
     [[nodiscard]] bool maps() const { return reach.has(NPUSHMEM_CAP_MAP); }
 };
 
+// Consecutive PEs with the same route and the same reason.
+struct RouteRange {
+    int first;
+    int last;
+    Route route;  // with its reason
+};
+
 class TransportMap {
 public:
     using PeerOf = std::function<npushmem_peer(int transport, int pe)>;
@@ -50,7 +57,13 @@ public:
     // Bit i is set when transport i serves some PE.
     [[nodiscard]] std::uint64_t transports_in_use() const { return in_use_; }
 
-    // One line per group of PEs with the same route and reason: "pe 0-7: p2p (same host, shared memory)".
+    // All PEs in order, with the reasons of their routes.
+    [[nodiscard]] std::span<const RouteRange> ranges() const { return ranges_; }
+    // Returns the range of an existing PE.
+    [[nodiscard]] const RouteRange& range_of(int pe) const;
+
+    // The ranges as text, one line per group of PEs with the same route and reason: "pe 0-7: p2p (same host, shared
+    // memory)".
     [[nodiscard]] const std::string& describe() const { return text_; }
 
 private:
@@ -63,6 +76,7 @@ private:
     std::vector<Route> by_host_;
     std::map<int, Route> exceptions_;
     std::uint64_t in_use_ = 0;
+    std::vector<RouteRange> ranges_;
     std::string text_;
 };
 

@@ -76,6 +76,8 @@ public:
     Status build_map(WaitServices& waiting, Duration timeout);
 
     [[nodiscard]] std::span<const NamedTransport> named() const { return named_; }
+    // The same transports, in the same order.
+    [[nodiscard]] std::span<const OwnedTransport> opened() const { return transports_; }
     [[nodiscard]] const TransportMap& map() const { return *map_; }
     // The remote access of the default context and of the library itself.
     [[nodiscard]] RemoteAccess& remote() { return *remote_; }

@@ -15,7 +15,6 @@
 #include "topology/policy/assign.hpp"
 #include "topology/policy/assignment.hpp"
 #include "topology/policy/decision.hpp"
-#include "topology/report/describe.hpp"
 
 namespace npushmem {
 
@@ -125,12 +124,12 @@ Result<NicChoices> preview_nics(const Settings& settings, const topology::Machin
     return choose_nics(settings, machine, {pes, {}, {}}, others);
 }
 
-Result<std::string> preview_nics(const Settings& settings, const std::vector<int>& pes, std::size_t max_described) {
+Result<topology::Assignment> preview_nics(const Settings& settings, const std::vector<int>& pes) {
     auto machine = topology::machine_of(settings.topo_file);
     if (!machine.ok()) return machine.status();
     auto choices = preview_nics(settings, machine.value(), pes);
     if (!choices.ok()) return choices.status();
-    return topology::describe(choices.value().assignment, max_described);
+    return std::move(choices.value().assignment);
 }
 
 NicClaims::NicClaims(HostTablePlace place, std::uint64_t job)
@@ -200,8 +199,6 @@ Status check_settings(const Settings& settings, bool first_of_host) {
     return topology::machine_of(settings.topo_file, topology::Detail::cpus).status();
 }
 
-constexpr std::size_t max_pes_in_text = 16;
-
 }  // namespace
 
 // The record that a PE sends to the others.
@@ -237,7 +234,9 @@ Status NicStep::apply_own(const NamedTransport& user, std::span<const npushmem_d
     if (!indices.ok()) return indices.status();
     const Status used = user.transport->use_devices(indices.value());
     if (!used.ok()) return used.within(fmt::format("transport {}", user.name));
-    into.text = topology::describe(assignment.value(), max_pes_in_text);
+    into.nics.transport = user.name;
+    into.nics.assignment = std::move(assignment).value();
+    into.nics.devices.assign(devices.begin(), devices.end());
     return {};
 }
 
@@ -255,6 +254,7 @@ Result<NicStep::Outcome> NicStep::run() {
     std::vector<int> users;
     std::copy_if(local.begin(), local.end(), std::back_inserter(users), needs_nics);
     Outcome out;
+    out.nics.in_use = true;
     if (!users.empty() && users.front() == my_pe) {
         auto chosen = assign(users, needs.value(), user.value().devices);
         if (!chosen.ok()) return chosen.status();

@@ -49,10 +49,10 @@ HostTablePlace nic_table_place();
 std::vector<topology::NicClaim> all_nic_claims();
 
 // Returns the NICs that a job of these PEs would get now, without claiming them. The second form uses this machine, or
-// the one of NPUSHMEM_TOPO_FILE, and returns text for people.
+// the one of NPUSHMEM_TOPO_FILE.
 Result<NicChoices> preview_nics(const Settings& settings, const topology::Machine& machine,
                                 const std::vector<int>& pes);
-Result<std::string> preview_nics(const Settings& settings, const std::vector<int>& pes, std::size_t max_described);
+Result<topology::Assignment> preview_nics(const Settings& settings, const std::vector<int>& pes);
 
 // The claims of one job on the NICs of this host. The destructor releases them in the process that made them; a copy in
 // a forked child releases nothing. The claims of a process that dies end with it.
@@ -84,6 +84,14 @@ struct NicClaims::Outcome {
     std::string warning;  // empty: none
 };
 
+// The NICs of the PEs of this host, as start-up assigned them.
+struct HostNics {
+    bool in_use = false;                   // by a transport of some PE of the job
+    std::string transport;                 // of this PE, that drives its NICs; empty: none does
+    topology::Assignment assignment;       // of the PEs of this host; empty without `transport`
+    std::vector<npushmem_device> devices;  // of the transport
+};
+
 // The step of start-up that assigns NICs to every PE: collective over the job, decided once per host. The referenced
 // objects outlive it.
 struct NicStep {
@@ -96,7 +104,7 @@ struct NicStep {
     int my_pe;
 
     struct Outcome {
-        std::string text;     // the host's assignment; empty if this PE needs no NIC
+        HostNics nics;
         NicClaims claims;     // held by the PE that made the assignment
         std::string warning;  // empty: none
     };

@@ -40,8 +40,11 @@ Result<OwnedTransport> open_one(const PluginFinder& finder, const TransportStack
     auto opened = open_stack(loaded.value(), host, params);
     if (!opened.ok()) return opened.status();
     const std::uint64_t innermost = loaded.value().back()->table().capabilities;
-    return OwnedTransport{stack.text(), std::move(opened).value(), (innermost & NPUSHMEM_CAP_REMOTE) != 0,
-                          (innermost & NPUSHMEM_CAP_PINS) != 0};
+    return OwnedTransport{stack.text(),
+                          std::move(opened).value(),
+                          (innermost & NPUSHMEM_CAP_REMOTE) != 0,
+                          (innermost & NPUSHMEM_CAP_PINS) != 0,
+                          {}};
 }
 
 }  // namespace
@@ -144,7 +147,7 @@ Result<std::unique_ptr<Bootstrap>> PluginSources::open_bootstrap(Config& config,
                                                                  const npushmem_bootstrap_params& params) {
     auto chosen = load_selected_bootstrap(config, host, params);
     if (!chosen.ok()) return chosen.status();
-    bootstrap_description_ = fmt::format("{} ({})", chosen.value().plugin->name(), chosen.value().why);
+    bootstrap_selection_ = {chosen.value().plugin->name(), chosen.value().why, chosen.value().confidence};
     auto opened = npushmem::open_bootstrap(chosen.value().plugin, host, params);
     if (!opened.ok() && lowercase(config.settings().bootstrap) == "auto")
         return opened.status().within(chosen.value().why);
@@ -175,6 +178,7 @@ Result<std::vector<OwnedTransport>> PluginSources::open_transports(Config& confi
         auto one = open_one(finder, stack, config, host, params);
         if (!one.ok()) return one.status().within(variable);
         opened.push_back(std::move(one).value());
+        opened.back().why = fmt::format("listed in {}", variable);
     }
     return opened;
 }

@@ -40,10 +40,10 @@ public:
     Result<OwnedTransport> open_transport(const std::string& name, Config& config, const npushmem_host& host,
                                           const npushmem_transport_params& params) override;
     void declare_all(Config& config) override;
-    [[nodiscard]] std::string bootstrap_description() const override { return bootstrap_description_; }
+    [[nodiscard]] BootstrapSelection bootstrap_selection() const override { return bootstrap_selection_; }
 
 private:
-    std::string bootstrap_description_;
+    BootstrapSelection bootstrap_selection_;
 };
 
 // Returns the name or file of the bootstrap that BOOTSTRAP and BOOTSTRAP_PLUGIN select.

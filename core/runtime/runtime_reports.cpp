@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <numeric>
 
+#include "topology/report/describe.hpp"
+
 namespace npushmem {
 
 namespace {
@@ -115,16 +117,62 @@ constexpr std::size_t max_described_pes = 16;
 
 }  // namespace
 
+// No transport of this job drives a NIC, so none was assigned at start. The preview has the NICs that such a transport
+// would get.
+const NicPreview& RuntimeReports::nic_preview() {
+    if (nic_preview_) return *nic_preview_;
+    const auto local = subjects_.job.local_pes();
+    auto preview = preview_nics(subjects_.settings, {local.begin(), local.end()});
+    nic_preview_ = preview.ok() ? NicPreview{std::move(preview).value(), {}} : NicPreview{{}, preview.status()};
+    return *nic_preview_;
+}
+
 const std::string& RuntimeReports::nic_text() {
     const std::lock_guard guard(lock_);
     if (!nic_text_.empty()) return nic_text_;
-    // No transport of this job drives a NIC, so none was assigned at start. The text shows the NICs that such a
-    // transport would get.
-    const auto local = subjects_.job.local_pes();
-    const auto text = preview_nics(subjects_.settings, {local.begin(), local.end()}, max_described_pes);
-    nic_text_ = text.ok() ? text.value() + "  (no transport in use drives a NIC)\n"
-                          : fmt::format("NIC assignment: none; {}\n", text.status().message());
+    if (!nics_.transport.empty()) {
+        nic_text_ = topology::describe(nics_.assignment, max_described_pes);
+        return nic_text_;
+    }
+    const NicPreview& preview = nic_preview();
+    nic_text_ = preview.failure.ok() ? topology::describe(preview.assignment, max_described_pes) +
+                                           "  (no transport in use drives a NIC)\n"
+                                     : fmt::format("NIC assignment: none; {}\n", preview.failure.message());
     return nic_text_;
+}
+
+PeNics RuntimeReports::nics_of(int pe) const {
+    const bool other_host = !subjects_.job.is_local(pe);
+    return npushmem::nics_of(nics_, pe, {subjects_.job.my_pe(), other_host, subjects_.job.record(pe).host_name});
+}
+
+RouteReport RuntimeReports::route(int pe) const {
+    const JobMembership& job = subjects_.job;
+    RouteReport report;
+    report.pe = pe;
+    report.route = subjects_.transports.map().range_of(pe).route;
+    report.transport = subjects_.transports.named()[static_cast<std::size_t>(report.route.transport)].name;
+    report.host_name = job.record(pe).host_name;
+    report.host = job.layout().host_of(pe);
+    report.same_host = job.is_local(pe);
+    report.proxied = !report.route.maps() && job_.kernels && job_.kernels->mode == npu::RemoteMode::proxy;
+    if (report.transport == nics_.transport) {
+        report.own_nics = nics_of(job.my_pe());
+        report.peer_nics = nics_of(pe);
+    } else {
+        report.own_nics.is_known = report.peer_nics.is_known = true;
+    }
+    return report;
+}
+
+std::string RuntimeReports::json(const Config& config) {
+    std::vector<TransportReport> transports;
+    const std::uint64_t in_use = subjects_.transports.map().transports_in_use();
+    for (const OwnedTransport& opened : subjects_.transports.opened())
+        transports.push_back({opened.name, opened.why, opened.remote, (in_use >> transports.size() & 1) != 0});
+    const std::lock_guard guard(lock_);
+    const NicPreview* const preview = nics_.transport.empty() ? &nic_preview() : nullptr;
+    return to_json({job_, transports, subjects_.transports.map().ranges(), nics_, preview, config});
 }
 
 void RuntimeReports::publish_counters() {

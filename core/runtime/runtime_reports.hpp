@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The reports of a running PE, for people: texts on request, and statistics.
+// The reports of a running PE: what start-up selected, as values and as text, and statistics.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "core/runtime/job_liveness.hpp"
 #include "core/runtime/job_transports.hpp"
 #include "core/runtime/mapped_slices.hpp"
+#include "core/runtime/selections.hpp"
 
 namespace npushmem {
 
@@ -57,16 +59,23 @@ public:
         JobTransports& transports;
     };
 
-    // `job_text` describes the job. `nic_text` describes the NIC assignment; empty: none was made.
-    RuntimeReports(const Subjects& subjects, std::string job_text, std::string nic_text)
-        : subjects_(subjects), job_text_(std::move(job_text)), nic_text_(std::move(nic_text)) {}
+    RuntimeReports(const Subjects& subjects, JobReport job, HostNics nics)
+        : subjects_(subjects), job_(std::move(job)), job_text_(describe(job_)), nics_(std::move(nics)) {}
     RuntimeReports(const RuntimeReports&) = delete;
     RuntimeReports& operator=(const RuntimeReports&) = delete;
 
     [[nodiscard]] const std::string& job_text() const { return job_text_; }
     [[nodiscard]] const std::string& map_text() const { return subjects_.transports.map().describe(); }
-    // The first call inspects the machine. Any thread.
+    // The first call may inspect the machine. Any thread.
     [[nodiscard]] const std::string& nic_text();
+
+    // The selections as values. Any thread; `pe` exists.
+    [[nodiscard]] const JobReport& job() const { return job_; }
+    [[nodiscard]] RouteReport route(int pe) const;
+    [[nodiscard]] PeNics nics_of(int pe) const;
+    // Everything that the texts tell, and the variables that are set, as one JSON object on one line, without a
+    // newline.
+    [[nodiscard]] std::string json(const Config& config);
     // Returns this PE's counters; those of barriers count only with NPUSHMEM_STATS. Any thread.
     [[nodiscard]] PeStatistics statistics();
     // Copies the counters of waits to where other PEs read them.
@@ -76,10 +85,15 @@ public:
     Status print_statistics();
 
 private:
+    const NicPreview& nic_preview();  // under lock_
+
     Subjects subjects_;
+    JobReport job_;
     std::string job_text_;
+    HostNics nics_;
     std::mutex lock_;
-    std::string nic_text_;  // under lock_
+    std::optional<NicPreview> nic_preview_;  // under lock_
+    std::string nic_text_;                   // under lock_; empty: not yet written
 };
 
 }  // namespace npushmem

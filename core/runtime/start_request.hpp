@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/base/config.hpp"
@@ -32,6 +33,14 @@ struct OwnedTransport {
     std::unique_ptr<Transport> transport;
     bool remote = false;  // reaches PEs of other hosts
     bool pins = false;    // the heap's pages must not be replaced
+    std::string why{};    // the reason for the selection, for people; empty: given
+};
+
+// The bootstrap in use.
+struct BootstrapSelection {
+    std::string name = "given";
+    std::string why;     // the reason for the choice, for people; empty: given
+    int confidence = 0;  // with which the plugin recognised this process: 0 or one of NPUSHMEM_RECOGNISED_x
 };
 
 // Opens bootstraps and transports: from plugins in a program, from mocks and fakes in tests.
@@ -45,8 +54,8 @@ public:
     // May add the plugin's rows to `config`.
     virtual Result<std::unique_ptr<Bootstrap>> open_bootstrap(Config& config, const npushmem_host& host,
                                                               const npushmem_bootstrap_params& params) = 0;
-    // Names the opened bootstrap and the reason for the choice; for people.
-    [[nodiscard]] virtual std::string bootstrap_description() const { return "given"; }
+    // Returns the opened bootstrap and the reason for the choice.
+    [[nodiscard]] virtual BootstrapSelection bootstrap_selection() const { return {}; }
     // Returns the transports in the order in which to try them.
     virtual Result<std::vector<OwnedTransport>> open_transports(Config& config, const npushmem_host& host,
                                                                 const npushmem_transport_params& params) = 0;

@@ -79,13 +79,13 @@ private:
     Status abort(const char* step, const Status& found);
     [[nodiscard]] const Settings& settings() const { return parts_.config->settings(); }
     [[nodiscard]] npushmem_transport_params transport_params() const;
-    [[nodiscard]] std::string describe_job();
+    [[nodiscard]] JobReport job_report() const;
 
     Sources& sources_;
     const StartRequest& request_;
     RuntimeParts parts_;
     std::string remote_transport_text_;  // the choice for other hosts and its reason; empty: no choice was needed
-    std::string nic_text_;               // the host's NIC assignment; empty if this PE needs no NIC
+    HostNics nics_;
     SharingPes sharing_pes_;
 };
 
@@ -205,7 +205,10 @@ Status Startup::choose_remote_transport() {
             });
         if (!choice.ok()) return choice.status();
         remote_transport_text_ = std::move(choice.value().explanation);
-        if (choice.value().transport) transports.add(std::move(*choice.value().transport));
+        if (choice.value().transport) {
+            choice.value().transport->why = remote_transport_text_;
+            transports.add(std::move(*choice.value().transport));
+        }
     }
     if (Status complete = transports.complete_selection(); !complete.ok()) return complete;
     if (transports.pins_memory()) parts_.slices->heap().retain_pages();
@@ -219,7 +222,7 @@ Status Startup::assign_nics() {
                 job.records(), job.my_pe()}
             .run();
     if (!done.ok()) return done.status();
-    nic_text_ = std::move(done.value().text);
+    nics_ = std::move(done.value().nics);
     parts_.transports->hold(std::move(done.value().claims));
     if (!done.value().warning.empty()) parts_.log->line(LogLevel::warn, "topology", done.value().warning);
     return {};
@@ -272,33 +275,38 @@ Status Startup::make_world() {
     return parts_.teams->world().barrier().sync();
 }
 
-std::string Startup::describe_job() {
-    const HostLayout& layout = parts_.job->layout();
-    std::string text =
-        fmt::format("npushmem {}.{}.{}: {} PEs on {} host{} ({}{}), symmetric heap {} each\n", library_version.major,
-                    library_version.minor, library_version.patch, parts_.job->npes(), layout.hosts(),
-                    layout.hosts() == 1 ? "" : "s", name_of(layout.distribution()), layout.even() ? "" : ", uneven",
-                    format_size(settings().symmetric_size.value));
-    text += parts_.config->describe_standard();
-    text += fmt::format("static data: {}\n", parts_.slices->statics().describe());
-    text += fmt::format("bootstrap: {}\n", sources_.bootstrap_description());
-    if (!remote_transport_text_.empty()) text += fmt::format("between hosts: {}\n", remote_transport_text_);
-    if (!maps_all_pes(parts_)) {
-        const RemoteModeChoice choice = remote_mode_of(parts_);
-        parts_.remote_mode = choice.mode;
-        text += fmt::format("kernels: {}\n", choice.text);
-    }
-    text += fmt::format("barrier: {}\n", parts_.teams->world().barrier().choice());
-    return text + fmt::format("waiting: {}\n", describe(parts_.waiting->share, parts_.waiting->budget));
+JobReport Startup::job_report() const {
+    const JobMembership& job = *parts_.job;
+    const HostLayout& layout = job.layout();
+    const TeamBarrier& world = parts_.teams->world().barrier();
+    JobReport out;
+    out.rank = job.my_pe();
+    out.pes = job.npes();
+    out.distribution = layout.distribution();
+    out.even = layout.even();
+    for (int host = 0; host < layout.hosts(); ++host)
+        out.host_names.emplace_back(job.record(layout.pes_of(host).front()).host_name);
+    out.heap_bytes = settings().symmetric_size.value;
+    out.standard = parts_.config->describe_standard();
+    out.static_data = parts_.slices->statics().describe();
+    out.bootstrap = sources_.bootstrap_selection();
+    out.between_hosts = remote_transport_text_;
+    if (!maps_all_pes(parts_)) out.kernels = remote_mode_of(parts_);
+    out.barrier = world.default_choice();
+    out.barrier_input = world.selection_input();
+    out.waiting = describe(parts_.waiting->share, parts_.waiting->budget);
+    return out;
 }
 
 // Ignores failures: a job does not fail because its output cannot be written.
 void print_error(const std::string& text) { (void)std::fputs(text.c_str(), stderr); }
 
 Status Startup::report() {
+    JobReport job = job_report();
+    if (job.kernels) parts_.remote_mode = job.kernels->mode;
     parts_.reports = std::make_unique<RuntimeReports>(
         RuntimeReports::Subjects{settings(), *parts_.job, *parts_.waiting, *parts_.slices, *parts_.transports},
-        describe_job(), std::move(nic_text_));
+        std::move(job), std::move(nics_));
     if (parts_.job->my_pe() != 0) return {};
     Config& config = *parts_.config;
     const Log& log = *parts_.log;
@@ -306,10 +314,11 @@ Status Startup::report() {
     for (const auto& sentence : config.unknown_variables()) log.line(LogLevel::warn, "config", sentence);
     for (const auto& sentence : missing_directories(settings().plugin_path))
         log.line(LogLevel::warn, "config", sentence);
-    if (settings().version && !settings().info)
+    if (settings().version && settings().info == StartReportForm::none)
         print_error(
             fmt::format("npushmem {}.{}.{}\n", library_version.major, library_version.minor, library_version.patch));
-    if (settings().info)
+    if (settings().info == StartReportForm::json) print_error(parts_.reports->json(config) + "\n");
+    if (settings().info == StartReportForm::text)
         print_error(fmt::format("{}{}transport map of PE 0:\n{}NIC assignment of this host:\n{}",
                                 config.is_standard_variable_set("INFO") ? describe_standard_variables() : "",
                                 parts_.reports->job_text(), parts_.reports->map_text(), parts_.reports->nic_text()));

@@ -124,9 +124,8 @@ barrier::Choice TeamBarrier::first_choice() const {
     return wanted.ok() ? std::move(wanted).value() : barrier::choose_automatically(selection_input_);
 }
 
-std::string TeamBarrier::choice() const {
-    const barrier::Choice first = first_choice();
-    return fmt::format("{} ({})", name_of(first.plan), first.why);
+barrier::Choice TeamBarrier::default_choice() const {
+    return plan_was_set_ ? barrier::Choice{default_plan_, "set by npushmemx_team_set_barrier"} : first_choice();
 }
 
 void TeamBarrier::set_nodes(const HostLayout& hosts) {

@@ -140,15 +140,19 @@ public:
         return {};
     }
     [[nodiscard]] const barrier::Plan& default_plan() const { return default_plan_; }
-    void set_default_plan(const barrier::Plan& plan) { default_plan_ = plan; }
+    // Replaces the plan that the configuration chose.
+    void set_default_plan(const barrier::Plan& plan) {
+        default_plan_ = plan;
+        plan_was_set_ = true;
+    }
 
     // Resolves this text, as in NPUSHMEM_BARRIER_ALGO, for this team.
     [[nodiscard]] Result<barrier::Choice> choose(std::string_view text) const {
         return barrier::choose(text, selection_input_, resources_.tuning);
     }
     [[nodiscard]] const barrier::BarrierSelectionInput& selection_input() const { return selection_input_; }
-    // Describes the first default plan, "shared_counter (8 PEs on 2 cores ...)".
-    [[nodiscard]] std::string choice() const;
+    // Returns the default plan with its reason.
+    [[nodiscard]] barrier::Choice default_choice() const;
 
     // Returns how many barriers this PE has left; equal on all members between two barriers.
     [[nodiscard]] std::uint64_t barriers() const { return barriers_.load(std::memory_order_relaxed); }
@@ -179,6 +183,7 @@ private:
     const std::string& team_;
     barrier::BarrierSelectionInput selection_input_;
     barrier::Plan default_plan_;
+    bool plan_was_set_ = false;  // by set_default_plan
     std::atomic<std::uint64_t> barriers_{0};
     std::atomic<std::uint64_t>* entered_;  // the own one
     // The fast path reads these two and the three members above.

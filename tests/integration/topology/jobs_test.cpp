@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "tests/integration/run/job_under_test.hpp"
 
@@ -122,6 +124,28 @@ TEST_F(TopologyJobs, AKilledJobGivesItsNicBack) {
     (void)next->reports(1);
     EXPECT_EQ(end_and_get_nic(*next), freed);
     EXPECT_NE(end_and_get_nic(*lasting), freed);
+}
+
+// The later variable of the environment counts.
+TEST_F(TopologyJobs, NicsAreReportedAsJson) {
+    auto job = start({"NPUSHMEM_INFO=json", "NPUSHMEM_NICS_PER_PE=1"}, "whole", "2");
+    EXPECT_EQ(job->end(), 0) << job->errors();
+    std::istringstream lines(job->errors());
+    std::string line;
+    while (std::getline(lines, line) && !line.starts_with("{")) {
+    }
+    const auto report = nlohmann::json::parse(line);
+    EXPECT_EQ(report.at("nics").at("transport"), "nics");
+    ASSERT_EQ(report.at("nics").at("pes").size(), 2U);
+    for (int pe = 0; pe < 2; ++pe) {
+        const auto& nics = report.at("nics").at("pes")[static_cast<std::size_t>(pe)];
+        EXPECT_EQ(nics.at("pe"), pe);
+        ASSERT_EQ(nics.at("ports").size(), 1U);
+        EXPECT_EQ(nics.at("ports")[0].at("port"), 1);
+        EXPECT_THAT(nics.at("ports")[0].at("name").get<std::string>(), HasSubstr("mlx5_"));
+        EXPECT_EQ(nics.at("ports")[0].at("bits_per_second"), 200'000'000'000);
+    }
+    EXPECT_NE(report.at("nics").at("pes")[0].at("ports")[0], report.at("nics").at("pes")[1].at("ports")[0]);
 }
 
 TEST_F(TopologyJobs, ANicThatIsGoneByTheTimeItIsUsedEndsTheStart) {

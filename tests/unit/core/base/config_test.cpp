@@ -55,7 +55,7 @@ TEST(StandardVariables, AnyValueEnablesInfoVersionAndDebug) {
         const auto config =
             Config::read(FakeEnvironment{{"SHMEM_INFO", value}, {"SHMEM_VERSION", value}, {"SHMEM_DEBUG", value}});
         ASSERT_TRUE(config.ok()) << config.status().message();
-        EXPECT_TRUE(config.value().settings().info);
+        EXPECT_EQ(config.value().settings().info, StartReportForm::text);
         EXPECT_TRUE(config.value().settings().version);
         EXPECT_EQ(config.value().settings().debug, "debug");
     }
@@ -75,6 +75,26 @@ TEST(StandardVariables, OwnNamesPrecedeStandardNamesThenDeprecatedOnes) {
     EXPECT_EQ(two.value().settings().symmetric_size.value, 2ULL << 20);
     const auto one = Config::read(FakeEnvironment{{"SMA_SYMMETRIC_SIZE", "3M"}});
     EXPECT_EQ(one.value().settings().symmetric_size.value, 3ULL << 20);
+}
+
+TEST(StartReportForms, AreNoneTextAndJson) {
+    const auto form_of = [](const char* text) {
+        const auto config = Config::read(FakeEnvironment{{"NPUSHMEM_INFO", text}});
+        EXPECT_TRUE(config.ok()) << config.status().message();
+        return config.value().settings().info;
+    };
+    EXPECT_EQ(Config::read(FakeEnvironment{}).value().settings().info, StartReportForm::none);
+    EXPECT_EQ(form_of("0"), StartReportForm::none);
+    EXPECT_EQ(form_of("off"), StartReportForm::none);
+    EXPECT_EQ(form_of("1"), StartReportForm::text);
+    EXPECT_EQ(form_of("true"), StartReportForm::text);
+    EXPECT_EQ(form_of(" JSON "), StartReportForm::json);
+    for (const char* text : {"", "2", "xml", "json,1"}) {
+        const Status status = Config::read(FakeEnvironment{{"NPUSHMEM_INFO", text}}).status();
+        EXPECT_EQ(status.code(), Code::config);
+        EXPECT_THAT(status.message(), AllOf(HasSubstr(std::string("NPUSHMEM_INFO='") + text + "'"),
+                                            HasSubstr("expected one of: 0, 1, json")));
+    }
 }
 
 // An overruled malformed value does not fail the start.

@@ -110,6 +110,40 @@ TEST_F(TransportMapTest, DescribesPesWithDifferentReasonsSeparately) {
     EXPECT_EQ(&map.value().route(1), &map.value().route(3)) << "nothing is kept for each PE";
 }
 
+TEST_F(TransportMapTest, HasARangeWithItsReasonForEveryPe) {
+    const HostLayout layout = hosts_of({0, 1, 1, 1});
+    ON_CALL(remote, reach(_)).WillByDefault([](const npushmem_peer& peer) {
+        return Reach{NPUSHMEM_CAP_PUT, 0, 0, peer.pe == 0 ? "near" : peer.pe == 3 ? "rail 3" : "rail 1"};
+    });
+    auto map = TransportMap::build(named, layout, 0, peer_of);
+    ASSERT_TRUE(map.ok());
+    ASSERT_EQ(map.value().ranges().size(), 3U);
+    const int first_of[] = {0, 1, 1, 3};
+    const int last_of[] = {0, 2, 2, 3};
+    const char* const reason_of[] = {"near", "rail 1", "rail 1", "rail 3"};
+    for (int pe = 0; pe < 4; ++pe) {
+        const RouteRange& range = map.value().range_of(pe);
+        EXPECT_EQ(range.first, first_of[pe]);
+        EXPECT_EQ(range.last, last_of[pe]);
+        EXPECT_EQ(range.route.transport, 2);
+        EXPECT_EQ(range.route.reach.why, reason_of[pe]);
+    }
+}
+
+// The text does not show capabilities.
+TEST_F(TransportMapTest, RangesDifferInCapabilitiesAlthoughTheirLinesAreEqual) {
+    const HostLayout layout = hosts_of({0, 1, 2});
+    ON_CALL(remote, reach(_)).WillByDefault([](const npushmem_peer& peer) {
+        return Reach{NPUSHMEM_CAP_PUT | (peer.pe == 1 ? NPUSHMEM_CAP_ATOMIC : 0), 0, 0, "by network"};
+    });
+    auto map = TransportMap::build(named, layout, 0, peer_of);
+    ASSERT_TRUE(map.ok());
+    EXPECT_EQ(map.value().ranges().size(), 3U);
+    EXPECT_TRUE(map.value().range_of(1).route.reach.has(NPUSHMEM_CAP_ATOMIC));
+    EXPECT_FALSE(map.value().range_of(2).route.reach.has(NPUSHMEM_CAP_ATOMIC));
+    EXPECT_EQ(map.value().describe(), "pe 0-2: remote (by network)\n");
+}
+
 TEST_F(TransportMapTest, PesOfOneHostMayDiffer) {
     const HostLayout layout = hosts_of({0, 0, 0, 0});
     reaches(local, NPUSHMEM_CAP_MAP, "same host", [](int pe) { return pe != 2; });

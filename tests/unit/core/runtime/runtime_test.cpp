@@ -194,11 +194,40 @@ TEST_F(RuntimeTest, DevicesOfATransportAreAssignedAndReleased) {
     nic.state = NPUSHMEM_PORT_ACTIVE;
     nic.bits_per_second = 100'000'000'000;
     (void)std::string("nic0").copy(nic.name, sizeof nic.name);
+    (void)std::string("0000:3b:00.0").copy(nic.pci_address, sizeof nic.pci_address);
     ON_CALL(*sources.transport, devices()).WillByDefault(Return(std::vector{nic}));
     EXPECT_CALL(*sources.transport, use_devices(::testing::ElementsAre(0U))).WillOnce(Return(Status{}));
     auto started = start();
     ASSERT_TRUE(started.ok()) << started.status().message();
-    EXPECT_THAT(started.value()->reports().nic_text(), HasSubstr("nic0:1"));
+    RuntimeReports& reports = started.value()->reports();
+    EXPECT_THAT(reports.nic_text(), HasSubstr("nic0:1"));
+    for (const PeNics& nics : {reports.nics_of(0), reports.route(0).own_nics, reports.route(0).peer_nics}) {
+        EXPECT_TRUE(nics.is_known);
+        EXPECT_EQ(nics.transport, "mock");
+        ASSERT_EQ(nics.nics.size(), 1U);
+        EXPECT_EQ(nics.nics[0].choice.nic, "nic0");
+        EXPECT_EQ(nics.nics[0].pci_address, "0000:3b:00.0");
+        EXPECT_THAT(reports.nic_text(), HasSubstr(nics.why));
+    }
+}
+
+TEST_F(RuntimeTest, SelectionsAreThoseOfTheTexts) {
+    auto started = start();
+    ASSERT_TRUE(started.ok()) << started.status().message();
+    const RuntimeReports& reports = started.value()->reports();
+    const RouteReport route = reports.route(0);
+    EXPECT_EQ(route.transport, "mock");
+    EXPECT_TRUE(route.route.maps());
+    EXPECT_EQ(route.route.reach.why, "mapped");
+    EXPECT_TRUE(route.same_host);
+    EXPECT_FALSE(route.proxied);
+    EXPECT_TRUE(route.own_nics.nics.empty());
+    EXPECT_TRUE(reports.nics_of(0).is_known);
+    EXPECT_EQ(reports.nics_of(0).why, "no transport in use drives a NIC");
+    EXPECT_EQ(reports.job().bootstrap.name, "given");
+    EXPECT_THAT(reports.job_text(), HasSubstr("bootstrap: given\n"));
+    EXPECT_THAT(reports.job_text(), HasSubstr("barrier: " + barrier::name_of(reports.job().barrier.plan) + " (" +
+                                              reports.job().barrier.why + ")\n"));
 }
 
 TEST_F(RuntimeTest, AMalformedNicMappingFailsTheStart) {
