@@ -30,7 +30,7 @@ namespace {
 void kill_the_victim(const Subject& subject) {
     PeProcesses processes(subject, victim + 1);
     if (!processes.connect()) return;
-    ASSERT_TRUE(release_from(processes, all_of(victim + 1), "connected"));
+    ASSERT_TRUE(release_from(processes, all_of(victim + 1), "prepared"));
     for (const int pe : survivors) ASSERT_TRUE(processes.wait_for(pe, "working"));
     processes.signal(victim, SIGKILL);
     ASSERT_TRUE(release_from(processes, survivors, "after the death"));
@@ -68,7 +68,7 @@ template <Work what>
 void work_with_the_victim(PeProcess& process) {
     process.connect();
     if (process.number() == victim) VictimOperations::give_handle(process.pe());
-    process.reached("connected");
+    process.reached("prepared");
     if (process.number() != victim) return survive(process, what);
     process.reached("end", what == Work::nothing ? PeProcess::Waiting::idle : PeProcess::Waiting::with_progress);
     ADD_FAILURE() << "the victim was not killed";

@@ -15,12 +15,12 @@ namespace {
 
 // The layout of a PE's memory: its own data, which the others read, then one slot per writer.
 constexpr std::uint64_t slot_bytes = 16 << 10;
-constexpr std::uint64_t data_bytes = 4096;
+constexpr std::uint64_t traffic_bytes = 4096;
 constexpr std::uint64_t signalled_offset = 4096;  // within a slot
 constexpr std::uint64_t signalled_bytes = 1024;
 constexpr std::uint64_t signal_offset = 8192;   // within a slot
 constexpr std::uint64_t counter_offset = 8192;  // within the own data
-constexpr int additions = 5;
+constexpr int traffic_additions = 5;
 
 std::uint64_t slot_of(int writer) { return static_cast<std::uint64_t>(writer + 1) * slot_bytes; }
 
@@ -39,9 +39,9 @@ bool adds(const Pe& pe, int other) {
 
 void write_to(Pe& pe, int to, std::uint64_t round) {
     const std::uint64_t slot = slot_of(pe.number());
-    const auto data = pattern(data_bytes, salt_of(pe.number(), to, round));
+    const auto data = pattern(traffic_bytes, salt_of(pe.number(), to, round));
     auto signalled = pattern(signalled_bytes, salt_of(pe.number(), to, round) + 1);
-    std::vector<std::byte> read(data_bytes);
+    std::vector<std::byte> read(traffic_bytes);
     if (has_family(pe, to, NPUSHMEM_CAP_PUT)) {
         EXPECT_EQ(pe.put(to, slot, data.data(), data.size()), Code::ok) << "to PE " << to << ", round " << round;
     }
@@ -57,14 +57,16 @@ void write_to(Pe& pe, int to, std::uint64_t round) {
     if (adds(pe, to)) {
         npushmem_atomic op = pe.atomic_op(to, counter_offset, NPUSHMEM_ATOMIC_ADD, 8);
         op.operand = 1;
-        for (int i = 0; i < additions; ++i) EXPECT_EQ(pe.atomic(op), Code::ok) << "to PE " << to << ", round " << round;
+        for (int i = 0; i < traffic_additions; ++i)
+            EXPECT_EQ(pe.atomic(op), Code::ok) << "to PE " << to << ", round " << round;
     }
     if (has_family(pe, to, NPUSHMEM_CAP_GET)) {
         EXPECT_EQ(pe.get(to, 0, read.data(), read.size()), Code::ok) << "from PE " << to << ", round " << round;
     }
     EXPECT_EQ(pe.quiet(), Code::ok) << "to PE " << to << ", round " << round;
     if (has_family(pe, to, NPUSHMEM_CAP_GET)) {
-        EXPECT_TRUE(same(read, pattern(data_bytes, salt_of(to, to, round)))) << "from PE " << to << ", round " << round;
+        EXPECT_TRUE(same(read, pattern(traffic_bytes, salt_of(to, to, round))))
+            << "from PE " << to << ", round " << round;
     }
 }
 
@@ -76,7 +78,7 @@ void verify_own(const Pe& pe, const Members& members, std::uint64_t round) {
         const std::uint64_t salt = salt_of(from, pe.number(), round);
         adding += adds(pe, from) ? 1 : 0;
         if (has_family(pe, from, NPUSHMEM_CAP_PUT)) {
-            EXPECT_TRUE(same(pe.memory().subspan(slot, data_bytes), pattern(data_bytes, salt)))
+            EXPECT_TRUE(same(pe.memory().subspan(slot, traffic_bytes), pattern(traffic_bytes, salt)))
                 << "from PE " << from << ", round " << round;
         }
         if (has_family(pe, from, NPUSHMEM_CAP_PUT_SIGNAL)) {
@@ -86,7 +88,7 @@ void verify_own(const Pe& pe, const Members& members, std::uint64_t round) {
                 << "with the signal of PE " << from << ", round " << round;
         }
     }
-    EXPECT_EQ(word_at(pe.memory(), counter_offset), adding * additions) << "round " << round;
+    EXPECT_EQ(word_at(pe.memory(), counter_offset), adding * traffic_additions) << "round " << round;
 }
 
 std::string stage_of(const char* what, std::uint64_t round) { return what + (' ' + std::to_string(round)); }
@@ -111,7 +113,7 @@ bool release_from(PeProcesses& processes, const Members& members, const std::str
 
 void exchange(PeProcess& process, const Members& members, std::uint64_t round) {
     Pe& pe = process.pe();
-    const auto own = pattern(data_bytes, salt_of(pe.number(), pe.number(), round));
+    const auto own = pattern(traffic_bytes, salt_of(pe.number(), pe.number(), round));
     std::copy(own.begin(), own.end(), pe.memory().begin());
     set_word(pe.memory(), counter_offset, 0);
     process.reached(stage_of("ready", round));
@@ -175,7 +177,7 @@ std::optional<Contact> take_contact(PeProcesses& processes, int pe) {
 
 std::unique_ptr<Pe> open_pe(const Subject& subject, int number, int npes) {
     constexpr std::uint64_t bytes = 64 << 10;
-    auto opened = open_stack(subject.stack, subject.host->table(), params_of(number, npes));
+    auto opened = subject.open_with_devices(params_of(number, npes));
     EXPECT_TRUE(opened.ok()) << opened.status().message();
     if (!opened.ok()) return nullptr;
     auto slice = std::move(make_slices(Layout::own_files, 1, bytes).front());
