@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "core/base/liveness.hpp"
 #include "tests/contract/patterns.hpp"
 
 namespace npushmem::contract {
@@ -30,7 +29,7 @@ int LossEvents::count(int lost) {
     npushmem_event event{};
     event.struct_size = sizeof event;
     while (pe_.transport().poll_event(event) == Code::ok) {
-        if (!ends_a_peer(static_cast<Code>(event.code))) continue;
+        if (!is_loss(static_cast<Code>(event.code))) continue;
         EXPECT_FALSE(text_of(event.message).empty()) << "an event without a message about PE " << event.pe;
         ++counts_[event.pe];
     }
@@ -64,7 +63,7 @@ void VictimOperations::call_often() {
 void VictimOperations::expect_that_calls_fail() {
     const Work work = is_transfer(work_) ? work_ : Work::puts;
     if (!is_possible(work)) return;
-    EXPECT_EQ(pe_.until([&] { return ends_a_peer(call(work)); }), Code::ok) << "operations to a dead PE do not fail";
+    EXPECT_EQ(pe_.until([&] { return is_loss(call(work)); }), Code::ok) << "operations to a dead PE do not fail";
     Code last = Code::again;
     EXPECT_EQ(pe_.until([&] { return (last = pe_.transport().quiet(queue_)) != Code::again; }), Code::ok)
         << "quiet waits for a dead PE";

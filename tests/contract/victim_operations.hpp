@@ -14,6 +14,11 @@ namespace npushmem::contract {
 constexpr int victim = 2;
 inline const Members survivors{0, 1};
 
+// Whether a failure means that the peer is lost, not only that the operation failed.
+constexpr bool is_loss(Code code) {
+    return code == Code::peer_dead || code == Code::unreachable || code == Code::timeout;
+}
+
 bool reports_death(const Pe& pe, int other);
 
 // Counts the events that report lost PEs.
