@@ -23,7 +23,7 @@ struct NamedBit {
     const char* name;
 };
 
-constexpr std::array<NamedBit, 10> capability_bits{{{NPUSHMEM_CAP_MAP, "map"},
+constexpr std::array<NamedBit, 12> capability_bits{{{NPUSHMEM_CAP_MAP, "map"},
                                                     {NPUSHMEM_CAP_PUT, "put"},
                                                     {NPUSHMEM_CAP_GET, "get"},
                                                     {NPUSHMEM_CAP_ATOMIC, "atomic"},
@@ -32,7 +32,9 @@ constexpr std::array<NamedBit, 10> capability_bits{{{NPUSHMEM_CAP_MAP, "map"},
                                                     {NPUSHMEM_CAP_DEVICES, "devices"},
                                                     {NPUSHMEM_CAP_REMOTE, "remote"},
                                                     {NPUSHMEM_CAP_DECORATOR, "decorator"},
-                                                    {NPUSHMEM_CAP_PINS, "pins"}}};
+                                                    {NPUSHMEM_CAP_PINS, "pins"},
+                                                    {NPUSHMEM_CAP_REPORTS_DEATH, "reports_death"},
+                                                    {NPUSHMEM_CAP_TARGET_PROGRESS, "target_progress"}}};
 
 constexpr std::uint64_t moves_data =
     NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL;

@@ -54,6 +54,5 @@ constexpr npushmem_config_row rows[] = {
 
 NPUSHMEM_EXPORT_TRANSPORT_WITH_CONFIG(npushmem::LibfabricTransport, "libfabric",
                                       "peers of any host, over a provider of libfabric",
-                                      NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC |
-                                          NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_REMOTE,
-                                      npushmem::rows, std::size(npushmem::rows));
+                                      npushmem::network::offered_capabilities, npushmem::rows,
+                                      std::size(npushmem::rows));

@@ -68,8 +68,7 @@ Reach NetworkTransport::reach(const npushmem_peer& peer) {
     if (!route.ok()) return {0, 0, 0, route.status().message()};
     if (Status started = start_thread(); !started.ok()) return {0, 0, 0, started.message()};
     constexpr std::uint32_t all_atomics = (1U << NPUSHMEM_ATOMIC_COUNT) - 1;
-    return {NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_REMOTE,
-            all_atomics, all_atomics, std::move(route).value()};
+    return {settings_.capabilities(), all_atomics, all_atomics, std::move(route).value()};
 }
 
 Status NetworkTransport::connect(const npushmem_peer& peer) {

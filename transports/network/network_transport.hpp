@@ -24,6 +24,12 @@
 
 namespace npushmem::network {
 
+// The capabilities of a network transport, for its table.
+constexpr std::uint64_t offered_capabilities = NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC |
+                                               NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_REMOTE |
+                                               NPUSHMEM_CAP_REPORTS_DEATH | NPUSHMEM_CAP_TARGET_PROGRESS;
+
+// All PEs of a job need equal settings.
 struct NetworkSettings {
     bool thread = true;  // use a progress thread
     // A peer that owes an answer and has been silent for this long is reported as lost; 0: never.
@@ -31,6 +37,15 @@ struct NetworkSettings {
     // The interval at which the thread checks for silent peers.
     std::chrono::milliseconds tick{500};
     std::uint32_t lanes = 16;  // maximum per peer; at least 1
+
+    // The offered capabilities that a peer has with these settings. The thread serves the peers of a PE that makes no
+    // call, and detects peers that have been silent for too long.
+    [[nodiscard]] constexpr std::uint64_t capabilities() const {
+        std::uint64_t out = offered_capabilities;
+        if (!thread) out &= ~NPUSHMEM_CAP_TARGET_PROGRESS;
+        if (!thread || peer_timeout == std::chrono::milliseconds::zero()) out &= ~NPUSHMEM_CAP_REPORTS_DEATH;
+        return out;
+    }
 };
 
 // Combines the parts of a network transport, and takes its lock. It is one class because the Transport interface has

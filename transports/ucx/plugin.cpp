@@ -49,6 +49,5 @@ constexpr npushmem_config_row rows[] = {
 }  // namespace npushmem
 
 NPUSHMEM_EXPORT_TRANSPORT_WITH_CONFIG(npushmem::UcxTransport, "ucx", "peers of any host, over UCX",
-                                      NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC |
-                                          NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_REMOTE,
-                                      npushmem::rows, std::size(npushmem::rows));
+                                      npushmem::network::offered_capabilities, npushmem::rows,
+                                      std::size(npushmem::rows));

@@ -45,7 +45,6 @@ constexpr npushmem_config_row rows[] = {
 
 NPUSHMEM_EXPORT_TRANSPORT_WITH_CONFIG(npushmem::VerbsTransport, "verbs",
                                       "peers of any host, over RDMA: InfiniBand or RoCE",
-                                      NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC |
-                                          NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_REMOTE | NPUSHMEM_CAP_DEVICES |
+                                      npushmem::network::offered_capabilities | NPUSHMEM_CAP_DEVICES |
                                           NPUSHMEM_CAP_PINS,
                                       rows, std::size(rows));

@@ -112,6 +112,8 @@ TEST(BootstrapTable, MissingOptionalFunctionsReturnUnsupported) {
 TEST(CapabilityNames, PrintUnknownBitsAsNumbers) {
     EXPECT_EQ(capability_names(0), "none");
     EXPECT_EQ(capability_names(NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_ATOMIC), "map, atomic");
+    EXPECT_EQ(capability_names(NPUSHMEM_CAP_REPORTS_DEATH | NPUSHMEM_CAP_TARGET_PROGRESS),
+              "reports_death, target_progress");
     EXPECT_EQ(capability_names(NPUSHMEM_CAP_GET | std::uint64_t{1} << 40), "get, 0x10000000000");
 }
 

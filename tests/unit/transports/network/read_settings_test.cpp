@@ -37,5 +37,18 @@ TEST(NetworkSettingsOfAHost, ErrorsNameTheVariable) {
     }
 }
 
+TEST(NetworkSettingsOfAHost, TheThreadServesPeersAndDetectsTheirDeath) {
+    fakes::FakeHost host;
+    const Host services(&host.table(), "some");
+    EXPECT_EQ(read_settings(services, "SOME_").value().capabilities(), offered_capabilities);
+    host.set("SOME_PEER_TIMEOUT", "0");
+    EXPECT_EQ(read_settings(services, "SOME_").value().capabilities(),
+              offered_capabilities & ~NPUSHMEM_CAP_REPORTS_DEATH);
+    host.set("SOME_PROGRESS_THREAD", "false");
+    host.set("SOME_PEER_TIMEOUT", "1s");
+    EXPECT_EQ(read_settings(services, "SOME_").value().capabilities(),
+              offered_capabilities & ~(NPUSHMEM_CAP_REPORTS_DEATH | NPUSHMEM_CAP_TARGET_PROGRESS));
+}
+
 }  // namespace
 }  // namespace npushmem::network

@@ -21,7 +21,8 @@ TEST(Self, ReachesOnlyItself) {
     SelfTransport self(3);
     npushmem_peer peer{};
     peer.pe = 3;
-    EXPECT_TRUE(self.reach(peer).has(NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT_SIGNAL));
+    EXPECT_TRUE(self.reach(peer).has(NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_TARGET_PROGRESS));
+    EXPECT_FALSE(self.reach(peer).has(NPUSHMEM_CAP_REPORTS_DEATH));
     peer.pe = 4;
     EXPECT_FALSE(self.reach(peer).reachable());
     EXPECT_THAT(self.reach(peer).why, HasSubstr("another PE"));
