@@ -43,6 +43,9 @@ ProcessRole role_in_environment() {
     if (read != 6 || length == 0) throw std::runtime_error(std::string(role_variable) + " is malformed: " + text);
     out.case_name = text + length;
     ::unsetenv(role_variable);
+    // Otherwise tools show the process as "exe", the file's name in /proc.
+    const std::string name = out.is_pe() ? "contract PE " + std::to_string(out.pe) : "contract case";
+    ::prctl(PR_SET_NAME, name.c_str());
     for (const int descriptor : {out.results, out.channel, out.file})
         if (descriptor >= 0) ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
     return out;

@@ -161,7 +161,7 @@ public:
 void run_in_role(const std::function<void()>& body) {
     // What a transport wrote must not be lost if it crashes.
     (void)std::fflush(stdout);
-    (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
+    (void)std::setvbuf(stdout, nullptr, _IONBF, 0);
     (void)std::signal(SIGPIPE, SIG_DFL);  // a transport that causes it must fail visibly
     auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());  // the starter prints the failures
