@@ -4,7 +4,8 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS npushmem npushmem_openshmem npushmem_headers EXPORT npushmem_targets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT development)
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development
+        PATTERN "testing" EXCLUDE)
 install(EXPORT npushmem_targets NAMESPACE npushmem:: FILE npushmem-targets.cmake
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/npushmem" COMPONENT development)
 
@@ -20,6 +21,17 @@ configure_file(cmake/npushmem.pc.in "${CMAKE_BINARY_DIR}/npushmem.pc" @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/npushmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
 configure_file(cmake/npushmem-openshmem.pc.in "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
+
+# What tests of plugins need: the contracts as a library, mocks, fakes, matchers. The tests build the library.
+if(TARGET npushmem_testing)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/npushmem/testing" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/npushmem"
+          COMPONENT testing)
+  install(TARGETS npushmem_testing EXPORT npushmem_testing_targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT testing)
+  install(EXPORT npushmem_testing_targets NAMESPACE npushmem:: FILE npushmem-testing-targets.cmake
+          DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/npushmem" COMPONENT testing)
+  configure_file(cmake/npushmem-testing.pc.in "${CMAKE_BINARY_DIR}/npushmem-testing.pc" @ONLY)
+  install(FILES "${CMAKE_BINARY_DIR}/npushmem-testing.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT testing)
+endif()
 
 # The reference of the functions, out of the headers, where there is a Python to write it.
 if(Python3_FOUND)

@@ -10,6 +10,7 @@
 #include "npushmem/plugin/bootstrap.hpp"
 #include "npushmem/plugin/transport.hpp"
 #include "npushmem/plugin/transport_export.hpp"
+#include "npushmem/testing/printers.hpp"
 
 namespace npushmem {
 
