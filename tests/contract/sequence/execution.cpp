@@ -95,6 +95,90 @@ Sequence without(const Sequence& operations, std::size_t begin, std::size_t coun
     return out;
 }
 
+// The same operation with one detail less.
+std::vector<Operation> simpler(const Operation& op) {
+    std::vector<Operation> out;
+    const auto propose = [&](auto Operation::*member, auto value) {
+        if (op.*member == value) return;
+        out.push_back(op);
+        out.back().*member = value;
+    };
+    if (fetched_bytes(op) == 0 && op.kind != Kind::put && op.kind != Kind::atomic && op.kind != Kind::put_signal)
+        return out;
+    propose(&Operation::has_token, false);
+    propose(&Operation::queue, 0);
+    propose(&Operation::region, main_region);
+    if (op.kind == Kind::put_signal) propose(&Operation::signal_region, main_region);
+    if (op.kind != Kind::atomic) propose(&Operation::bytes, op.bytes / 2);
+    return out;
+}
+
+// Reduces one sequence; see `reduce`.
+class Reduction {
+public:
+    using Fails = std::function<std::optional<Failure>(const Sequence&)>;
+
+    Reduction(const World& world, Reduced start, const Fails& fails, int max_replays)
+        : world_(world), best_(std::move(start)), fails_(fails), max_replays_(max_replays) {}
+
+    Reduced run() {
+        for (bool progress = true; progress && !is_used_up();) {
+            remove_chunks();
+            progress = simplify();
+        }
+        return best_;
+    }
+
+private:
+    [[nodiscard]] bool is_used_up() const { return best_.replays >= max_replays_; }
+
+    // Keeps the candidate if it fails too.
+    bool try_candidate(const Sequence& candidate) {
+        constexpr int replays_of_a_timeout = 20;
+        const auto failure = fails_(candidate);
+        best_.replays += failure.has_value() && failure->timed_out ? replays_of_a_timeout : 1;
+        if (!failure.has_value()) return false;
+        best_.operations = candidate;
+        best_.failure = *failure;
+        return true;
+    }
+
+    void remove_chunks() {
+        for (std::size_t chunk = std::max<std::size_t>(best_.operations.size() / 2, 1); !is_used_up();) {
+            bool removed = false;
+            for (std::size_t at = 0; at < best_.operations.size() && !is_used_up();) {
+                if (try_candidate(admitted(world_, without(best_.operations, at, chunk))))
+                    removed = true;
+                else
+                    at += chunk;
+            }
+            if (chunk == 1 && !removed) return;
+            chunk = std::max<std::size_t>(chunk / 2, 1);
+        }
+    }
+
+    // Returns true when an operation became simpler.
+    bool simplify() {
+        bool any = false;
+        for (std::size_t at = 0; at < best_.operations.size(); ++at) {
+            for (const Operation& simple : simpler(best_.operations[at])) {
+                if (is_used_up()) return any;
+                Sequence candidate = best_.operations;
+                candidate[at] = simple;
+                if (admitted(world_, candidate).size() != candidate.size() || !try_candidate(candidate)) continue;
+                any = true;
+                break;
+            }
+        }
+        return any;
+    }
+
+    const World& world_;
+    Reduced best_;
+    const Fails& fails_;
+    int max_replays_;
+};
+
 }  // namespace
 
 std::optional<Failure> execute(const World& world, const Sequence& operations, Machine& machine) {
@@ -106,26 +190,7 @@ std::optional<Failure> execute(const World& world, const Sequence& operations, M
 
 Reduced reduce(const World& world, Sequence failing, Failure failure,
                const std::function<std::optional<Failure>(const Sequence&)>& fails, int max_replays) {
-    constexpr int replays_of_a_timeout = 20;
-    Reduced out{std::move(failing), std::move(failure), 0};
-    for (std::size_t chunk = std::max<std::size_t>(out.operations.size() / 2, 1); out.replays < max_replays;) {
-        bool removed = false;
-        for (std::size_t at = 0; at < out.operations.size() && out.replays < max_replays;) {
-            const Sequence candidate = admitted(world, without(out.operations, at, chunk));
-            const auto still = fails(candidate);
-            out.replays += still.has_value() && still->timed_out ? replays_of_a_timeout : 1;
-            if (!still.has_value()) {
-                at += chunk;
-                continue;
-            }
-            removed = true;
-            out.operations = candidate;
-            out.failure = *still;
-        }
-        if (chunk == 1 && !removed) break;
-        chunk = std::max<std::size_t>(chunk / 2, 1);
-    }
-    return out;
+    return Reduction(world, {std::move(failing), std::move(failure), 0}, fails, max_replays).run();
 }
 
 }  // namespace npushmem::contract::sequence

@@ -52,9 +52,9 @@ struct Reduced {
     int replays = 0;
 };
 
-// Removes operations as long as the rest still fails: halves, then smaller chunks, then single operations, until no
-// single removal fails any more or `max_replays` is used up. A replay that timed out counts as many. `fails` runs a
-// sequence from the beginning.
+// Removes operations as long as the rest still fails: halves, then smaller chunks, then single operations. Then makes
+// single operations simpler: no token, fewer bytes, the first queue and region. Repeats both until nothing helps any
+// more or `max_replays` is used up. A replay that times out counts as many. `fails` runs a sequence from the beginning.
 Reduced reduce(const World& world, Sequence failing, Failure failure,
                const std::function<std::optional<Failure>(const Sequence&)>& fails, int max_replays);
 

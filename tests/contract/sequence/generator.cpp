@@ -2,6 +2,7 @@
 #include "tests/contract/sequence/generator.hpp"
 
 #include <array>
+#include <deque>
 #include <random>
 
 #include "npushmem/plugin/transport.h"
@@ -45,6 +46,7 @@ public:
         op.region = any_region();
         op.has_token = below(2) == 0;
         choose_data(op);
+        if (!recent_.empty() && below(3) == 0) repeat_place(op, recent_[below(recent_.size())]);
         if (op.kind == Kind::atomic) choose_atomic(op);
         if (op.kind == Kind::put_signal) choose_signal(op);
         if (op.kind == Kind::wait || op.kind == Kind::poll) {
@@ -52,6 +54,15 @@ public:
             if (!ids.empty()) op.waits_for = ids[below(ids.size())];
         }
         return op;
+    }
+
+    // Remembers an operation that the model admitted.
+    void record(const Operation& op) {
+        constexpr std::size_t max_recent = 6;
+        if (op.bytes == 0 && op.kind != Kind::atomic) return;
+        if (op.kind > Kind::put_signal) return;
+        recent_.push_back(op);
+        if (recent_.size() > max_recent) recent_.pop_front();
     }
 
 private:
@@ -80,10 +91,20 @@ private:
         // Often aligned words among those of the atomics.
         if (below(3) == 0) op.offset = any_word();
     }
+    // The place of an earlier operation by the same queue: the model admits it when a fence or a quiet lies between.
+    static void repeat_place(Operation& op, const Operation& earlier) {
+        op.pe = earlier.pe;
+        op.queue = earlier.queue;
+        op.to = earlier.to;
+        op.region = earlier.region;
+        op.offset = earlier.offset;
+        if (op.offset + op.bytes > region_bytes[op.region] - region_guard) op.bytes = earlier.bytes;
+    }
     void choose_atomic(Operation& op) {
         op.operation = static_cast<std::uint8_t>(below(NPUSHMEM_ATOMIC_COUNT));
         op.width = below(2) == 0 ? 4 : 8;
-        op.offset = any_word() + (op.width == 4 ? below(2) * 4 : 0);
+        const bool repeats = op.offset % 8 == 0 && below(2) == 0;
+        if (!repeats) op.offset = any_word() + (op.width == 4 ? below(2) * 4 : 0);
         op.operand = operand();
         op.compare = below(2) == 0 ? 0 : operand();
     }
@@ -98,6 +119,7 @@ private:
 
     const World& world_;
     std::mt19937_64 random_;
+    std::deque<Operation> recent_;
 };
 
 // Frees what blocks most proposals: all queues in turn become quiet, or get a fence.
@@ -128,6 +150,7 @@ Sequence generate(const World& world, std::uint64_t seed, std::size_t length) {
         }
         rejected = 0;
         model.apply(op);
+        proposals.record(op);
         out.push_back(op);
         ++id;
     }

@@ -111,6 +111,16 @@ bool Model::is_ordered(const Access& earlier, const Operation& op) {
            earlier.fenced;
 }
 
+// Whether the operation commutes with all of the latest group of its word, to which the other belongs. To commute with
+// the other alone is not enough: a fetch commutes with every class, but must be in the group whose values it may find.
+bool Model::joins_group_of(const Operation& op, const Operation& other) const {
+    const auto latest = groups_.find({{op.to, op.region}, op.offset});
+    if (latest == groups_.end() || latest->second->width != op.width) return false;
+    const auto& members = latest->second->members;
+    return commute(class_of(op.operation), static_cast<Commuting>(latest->second->commuting)) &&
+           std::any_of(members.begin(), members.end(), [&](const Operation& each) { return each.id == other.id; });
+}
+
 // Whether the order of this access and of all outstanding ones on its bytes is given or does not matter.
 bool Model::is_determined(const Access& access) const {
     return std::all_of(outstanding_.begin(), outstanding_.end(), [&](const Access& other) {
@@ -122,8 +132,7 @@ bool Model::is_determined(const Access& access) const {
         if (access.is_signal || other.is_signal)
             return access.is_signal && other.is_signal && access.op.operation == NPUSHMEM_SIGNAL_ADD &&
                    other.op.operation == NPUSHMEM_SIGNAL_ADD;
-        return access.op.kind == Kind::atomic && other.op.kind == Kind::atomic &&
-               commute(class_of(access.op.operation), class_of(other.op.operation));
+        return access.op.kind == Kind::atomic && other.op.kind == Kind::atomic && joins_group_of(access.op, other.op);
     });
 }
 

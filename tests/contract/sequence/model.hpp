@@ -81,6 +81,7 @@ private:
     [[nodiscard]] bool admits_data(const Operation& op) const;
     [[nodiscard]] bool admits_atomic(const Operation& op, const Offer& offer) const;
     [[nodiscard]] bool fits(const Operation& op, const Access& access) const;
+    [[nodiscard]] bool joins_group_of(const Operation& op, const Operation& other) const;
     [[nodiscard]] bool is_determined(const Access& access) const;
     [[nodiscard]] bool can_access(int pe, int to, int region) const;
     [[nodiscard]] bool in_use(int pe, int to, int region) const;
