@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -38,8 +41,8 @@ inline PePair representative_pair(const Fabric& fabric, std::uint64_t capabiliti
 
 // The index of the first byte that differs; none when the ranges, of equal size, are equal.
 inline std::optional<std::size_t> first_difference(std::span<const std::byte> a, std::span<const std::byte> b) {
-    const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-    if (at == a.end() && other == b.end()) return std::nullopt;
+    if (a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0)) return std::nullopt;
+    const auto at = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
     return static_cast<std::size_t>(at - a.begin());
 }
 
