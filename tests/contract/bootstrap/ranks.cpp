@@ -104,7 +104,7 @@ void Rank::die() {
 
 void Rank::kill(int rank) {
     board_->doom(rank);
-    (void)::kill(board_->process_of(rank), SIGKILL);
+    if (!board_->has_ended(rank)) (void)::kill(board_->process_of(rank), SIGKILL);
     board_->await_end(rank);
 }
 
