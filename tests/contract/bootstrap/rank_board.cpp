@@ -37,6 +37,7 @@ struct RankBoard::PerRank {
     std::atomic<pid_t> process{0};
     std::atomic<bool> ended{false};
     std::atomic<bool> doomed{false};
+    std::atomic<bool> finished{false};
 };
 
 struct RankBoard::Shared {
@@ -106,6 +107,17 @@ bool RankBoard::has_ended(int rank) const { return of(rank).ended.load(); }
 
 void RankBoard::await_end(int rank) {
     await([&] { return has_ended(rank); });
+}
+
+void RankBoard::finished(int rank) {
+    of(rank).finished.store(true);
+    changed();
+}
+
+bool RankBoard::has_finished(int rank) const { return of(rank).finished.load(); }
+
+void RankBoard::await_finish(int rank) {
+    await([&] { return has_finished(rank) || has_ended(rank); });
 }
 
 void RankBoard::doom(int rank) { of(rank).doomed.store(true); }

@@ -43,6 +43,10 @@ public:
     void ended(int rank);
     [[nodiscard]] bool has_ended(int rank) const;
     void await_end(int rank);
+    // The rank has completed the case and makes no further call.
+    void finished(int rank);
+    [[nodiscard]] bool has_finished(int rank) const;
+    void await_finish(int rank);  // or the end
     void doom(int rank);
     [[nodiscard]] bool is_doomed(int rank) const;
 

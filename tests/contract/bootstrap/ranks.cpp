@@ -186,6 +186,9 @@ private:
         Rank me(subject_, board_.ranks(), rank, board_);
         const int status = body(me);
         std::fflush(nullptr);
+        board_.finished(rank);
+        // The process that has made the job's id must live until open has returned on all ranks.
+        for (int other = 1; other < board_.ranks() && rank == 0; ++other) board_.await_finish(other);
         return status;
     }
 
@@ -216,8 +219,13 @@ private:
     void kill_late_ranks(std::chrono::seconds deadline) {
         if (killed_late_) return;
         killed_late_ = true;
+        // A rank that has finished only waits for the others, or its process cannot exit.
+        bool all_finished = true;
         for (int rank = 0; rank < board_.ranks(); ++rank)
-            if (at(rank).running) fail(rank, "still ran after " + std::to_string(deadline.count()) + " s");
+            if (at(rank).running && !board_.has_finished(rank)) all_finished = false;
+        for (int rank = 0; rank < board_.ranks(); ++rank)
+            if (at(rank).running && (all_finished || !board_.has_finished(rank)))
+                fail(rank, "still ran after " + std::to_string(deadline.count()) + " s");
         (void)::kill(-group_, SIGKILL);
     }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 
@@ -43,6 +44,8 @@ struct SeededDefect {
     const char* reason;  // part of the failure's text
 };
 
+void PrintTo(const SeededDefect& seeded, std::ostream* out) { *out << seeded.name; }
+
 constexpr const char* hangs = "still ran after";
 
 const SeededDefect seeded_defects[] = {
@@ -62,7 +65,7 @@ const SeededDefect seeded_defects[] = {
     {"sizes_truncated", StarDefect::sizes_truncated, "different_sizes_fail_everywhere", 3, "gave 24 bytes"},
     {"large_parts_truncated", StarDefect::large_parts_truncated, "gathers_every_size", 2, "of 65537 bytes"},
     {"in_place_unsupported", StarDefect::in_place_unsupported, "gathers_in_place", 2, "is wrong"},
-    {"empty_gather_skipped", StarDefect::empty_gather_skipped, "gathers_nothing_repeatedly", 3, "different numbers"},
+    {"empty_gather_skipped", StarDefect::empty_gather_skipped, "gathers_nothing_repeatedly", 3, "rank 0 gave 0"},
     {"dead_rank_unnoticed", StarDefect::dead_rank_unnoticed, "the_last_rank_dies_between_calls", 2, hangs},
     {"open_without_limit", StarDefect::open_without_limit, "the_last_rank_dies_before_open", 2, hangs},
     {"late_ranks_rejected", StarDefect::late_ranks_rejected, "the_last_rank_comes_late", 2, "too long"},
