@@ -23,7 +23,7 @@ struct NamedBit {
     const char* name;
 };
 
-constexpr std::array<NamedBit, 10> capability_bits{{{NPUSHMEM_CAP_MAP, "map"},
+constexpr std::array<NamedBit, 12> capability_bits{{{NPUSHMEM_CAP_MAP, "map"},
                                                     {NPUSHMEM_CAP_PUT, "put"},
                                                     {NPUSHMEM_CAP_GET, "get"},
                                                     {NPUSHMEM_CAP_ATOMIC, "atomic"},
@@ -32,7 +32,9 @@ constexpr std::array<NamedBit, 10> capability_bits{{{NPUSHMEM_CAP_MAP, "map"},
                                                     {NPUSHMEM_CAP_DEVICES, "devices"},
                                                     {NPUSHMEM_CAP_REMOTE, "remote"},
                                                     {NPUSHMEM_CAP_DECORATOR, "decorator"},
-                                                    {NPUSHMEM_CAP_PINS, "pins"}}};
+                                                    {NPUSHMEM_CAP_PINS, "pins"},
+                                                    {NPUSHMEM_CAP_REPORTS_DEATH, "reports_death"},
+                                                    {NPUSHMEM_CAP_TARGET_PROGRESS, "target_progress"}}};
 
 constexpr std::uint64_t moves_data =
     NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL;
@@ -93,6 +95,7 @@ std::int32_t always_complete(void*, std::uint64_t, std::uint64_t token) {
 }
 std::int32_t no_progress(void*) { return NPUSHMEM_AGAIN; }
 std::int32_t no_event(void*, npushmem_event*) { return NPUSHMEM_AGAIN; }
+std::int32_t nothing_to_forget(void*, std::int32_t) { return NPUSHMEM_OK; }
 
 template <class Function>
 void fill(Function*& place, Function* stub) {
@@ -151,6 +154,7 @@ void TableTraits<npushmem_transport_v1>::fill_defaults(npushmem_transport_v1& t)
     fill(t.test, always_complete);
     fill(t.progress, no_progress);
     fill(t.poll_event, no_event);
+    fill(t.forget, nothing_to_forget);
     if (t.summary == nullptr) t.summary = "";
 }
 
