@@ -69,7 +69,11 @@ Reach NetworkTransport::reach(const npushmem_peer& peer) {
     if (Status started = start_thread(); !started.ok()) return {0, 0, 0, started.message()};
     constexpr std::uint32_t all_atomics = (1U << NPUSHMEM_ATOMIC_COUNT) - 1;
     return {NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_REMOTE,
-            all_atomics, all_atomics, std::move(route).value()};
+            all_atomics,
+            all_atomics,
+            std::move(route).value(),
+            traits.latency_ns,
+            traits.bytes_per_second};
 }
 
 Status NetworkTransport::connect(const npushmem_peer& peer) {
@@ -196,6 +200,13 @@ Code NetworkTransport::progress() {
 }
 
 Code NetworkTransport::poll_event(npushmem_event& out) { return events_.poll(lock_, out); }
+
+Code NetworkTransport::forget(int pe) {
+    const Lock guard(lock_);
+    if (!peers_.contains(pe) || pe == my_pe_) return Code::argument;
+    event_handler_.forget(pe);
+    return Code::ok;
+}
 
 Result<NetworkSettings> read_settings(const Host& host, const std::string& prefix) {
     NetworkSettings out;
