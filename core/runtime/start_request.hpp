@@ -32,6 +32,7 @@ struct OwnedTransport {
     std::unique_ptr<Transport> transport;
     bool remote = false;  // reaches PEs of other hosts
     bool pins = false;    // the heap's pages must not be replaced
+    bool nics = false;    // drives NICs that are assigned to it
 };
 
 // Opens bootstraps and transports: from plugins in a program, from mocks and fakes in tests.
