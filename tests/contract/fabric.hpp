@@ -84,6 +84,7 @@ std::vector<Case> load_cases();       // many operations, large transfers, many 
 std::vector<Case> alignment_cases();  // every alignment and page border; aligned puts of 4 and 8 bytes
 std::vector<Case> refusal_cases();    // unknown numbers, malformed handles and addresses
 std::vector<Case> sequence_cases();   // random sequences against a reference model
+std::vector<Case> minor_1_cases();    // costs, rails and forget
 
 // Arguments of a child process: `subject`, PE, channel to its parent, and the memory's file or -1.
 struct ChildArguments {
