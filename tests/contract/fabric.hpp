@@ -90,5 +90,6 @@ std::vector<Case> alignment_cases();   // every alignment and page border; align
 std::vector<Case> refusal_cases();     // unknown numbers, malformed handles and addresses
 std::vector<Case> sequence_cases();    // random sequences against a reference model
 std::vector<Case> strictness_cases();  // rules that seeded defects have shown to be untested
+std::vector<Case> minor_1_cases();     // costs, rails and forget
 
 }  // namespace npushmem::contract

@@ -87,6 +87,7 @@ public:
     MOCK_METHOD(Code, test, (std::uint64_t, std::uint64_t), (override));
     MOCK_METHOD(Code, progress, (), (override));
     MOCK_METHOD(Code, poll_event, (npushmem_event&), (override));
+    MOCK_METHOD(Code, forget, (int), (override));
 };
 
 }  // namespace npushmem
