@@ -348,7 +348,7 @@ void a_handle_under_another_number_does_no_harm(Fabric& fabric) {
 
 // Another instance of the transport, which is not connected yet.
 std::unique_ptr<Transport> open_instance(const Subject& subject, int pe, int npes) {
-    auto opened = open_stack(subject.stack, subject.host->table(), params_of(pe, npes));
+    auto opened = subject.open(params_of(pe, npes));
     EXPECT_TRUE(opened.ok()) << opened.status().message();
     return opened.ok() ? std::move(opened).value() : nullptr;
 }

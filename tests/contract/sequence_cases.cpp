@@ -6,10 +6,10 @@
 // number of operations of each sequence.
 #include <gtest/gtest.h>
 
+#include <charconv>
 #include <cstdlib>
-#include <limits>
+#include <cstring>
 
-#include "core/base/parse.hpp"
 #include "tests/contract/fabric.hpp"
 #include "tests/contract/sequence/execution.hpp"
 #include "tests/contract/sequence/fabric_machine.hpp"
@@ -25,12 +25,15 @@ constexpr const char* seed_variable = "NPUSHMEM_CONTRACT_SEQUENCE_SEED";
 constexpr const char* length_variable = "NPUSHMEM_CONTRACT_SEQUENCE_LENGTH";
 
 // The value of an environment variable; `otherwise` if it is not set. A failed expectation if it is no number.
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise, std::int64_t low) {
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise, std::uint64_t low) {
     const char* const text = std::getenv(variable);
     if (text == nullptr) return otherwise;
-    const auto value = parse_integer(text, low, std::numeric_limits<std::int64_t>::max());
-    EXPECT_TRUE(value.ok()) << variable << ": " << value.status().message();
-    return value.ok() ? static_cast<std::uint64_t>(value.value()) : otherwise;
+    const char* const end = text + std::strlen(text);
+    std::uint64_t value = 0;
+    const auto parsed = std::from_chars(text, end, value);
+    const bool good = parsed.ec == std::errc() && parsed.ptr == end && value >= low;
+    EXPECT_TRUE(good) << variable << "='" << text << "' is not a whole number of at least " << low;
+    return good ? value : otherwise;
 }
 
 std::vector<std::uint64_t> sequence_seeds() {
