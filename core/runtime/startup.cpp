@@ -219,7 +219,7 @@ Status Startup::choose_remote_transport() {
     if (!choice.ok()) return choice.status();
     remote_transport_text_ = std::move(choice).value();
     if (had_nics && !transports.has_nics()) {
-        nic_text_.clear();
+        nics_ = {};
         transports.hold({});
     }
     if (transports.pins_memory()) parts_.slices->heap().retain_pages();
