@@ -58,7 +58,7 @@ inline constexpr std::size_t receive_buffer_bytes = sizeof(Header) + max_piece +
 // A PE's address: the name of its socket in the system's abstract namespace, which needs no file, and a secret that a
 // connection must present. Only PEs that received the address from the bootstrap know the secret.
 struct Address {
-    char name[56] = {};
+    char name[96] = {};
     std::uint64_t secret = 0;
 
     static Result<Address> decode(const npushmem_peer& peer);
