@@ -43,9 +43,9 @@ TEST(MineBootstrap, RanksOfASessionExchangeTheirBytes) {
     host.set("MINE_SESSION", session("exchange"));
     run_ranks(host, 3, [](int rank, const Opened& opened) {
         ASSERT_TRUE(opened.ok()) << opened.status().message();
-        const auto mine = static_cast<std::byte>(rank + 1);
+        const auto own = static_cast<std::byte>(rank + 1);
         std::byte all[3] = {};
-        const Status gathered = opened.value()->allgather({&mine, 1}, all);
+        const Status gathered = opened.value()->allgather({&own, 1}, all);
         ASSERT_TRUE(gathered.ok()) << gathered.message();
         EXPECT_TRUE(all[0] == std::byte{1} && all[1] == std::byte{2} && all[2] == std::byte{3});
     });
