@@ -39,7 +39,7 @@ void Hub::poll_once() {
     std::vector<pollfd> wanted;
     for (const auto& entry : peers_) wanted.push_back({entry.first, POLLIN, 0});
     if (listener_.is_open()) wanted.push_back({listener_.descriptor(), POLLIN, 0});
-    const bool has_deadline = !has_failed_ && (!everyone_joined() || arrived_ > 0);
+    const bool has_deadline = failure_.ok() && (!everyone_joined() || arrived_ > 0);
     const int ready = ::poll(wanted.data(), wanted.size(), has_deadline ? milliseconds_until(deadline_) : -1);
     if (ready <= 0 && has_deadline && Clock::now() >= deadline_) return expire();
     for (const pollfd& each : wanted) {
@@ -98,11 +98,15 @@ void Hub::join(Peer& peer, const Message& hello) {
     const int rank = hello.header.rank;
     if (hello.header.kind != Kind::hello || rank < 0) return;
     if (hello.header.bytes != static_cast<std::uint64_t>(nranks_) || rank >= nranks_)
-        return fail(Code::mismatch, name_of_rank(rank) + " expects " + std::to_string(hello.header.bytes) +
-                                        " ranks, and rank 0 " + std::to_string(nranks_));
-    if (of_rank(rank) != nullptr) return fail(Code::argument, "two processes have joined as " + name_of_rank(rank));
-    peer.rank = rank;
-    if (has_failed_) return;
+        fail(Code::mismatch, name_of_rank(rank) + " expects " + std::to_string(hello.header.bytes) +
+                                 " ranks, and rank 0 " + std::to_string(nranks_));
+    else if (of_rank(rank) != nullptr)
+        fail(Code::argument, "two processes have joined as " + name_of_rank(rank));
+    else
+        peer.rank = rank;
+    // Also a rank that joins after the failure, or is its cause, gets the cause.
+    if (!failure_.ok())
+        return send_to(peer, Kind::failure, failure_.code(), std::as_bytes(std::span(failure_.message())));
     if (++joined_ < nranks_) return;
     listener_ = Channel();  // the next job of this name may listen
     // Rank 0 last: when it leaves, all others have their answers.
@@ -110,7 +114,7 @@ void Hub::join(Peer& peer, const Message& hello) {
 }
 
 void Hub::collect(Peer& peer, Message message) {
-    if (has_failed_) return;
+    if (!failure_.ok()) return;
     if (arrived_ == 0) deadline_ = Clock::now() + timeout_;
     for (auto& entry : peers_) {
         const Peer& other = entry.second;
@@ -167,11 +171,12 @@ std::string Hub::missing(bool in_call) {
 }
 
 void Hub::fail(Code code, const std::string& cause, int source) {
-    if (has_failed_) return;
-    has_failed_ = true;
+    if (!failure_.ok()) return;
+    failure_ = {code, cause};
     listener_ = Channel();
     for (auto& entry : peers_)
-        if (entry.second.rank != source) send_to(entry.second, Kind::failure, code, std::as_bytes(std::span(cause)));
+        if (entry.second.rank >= 0 && entry.second.rank != source)
+            send_to(entry.second, Kind::failure, code, std::as_bytes(std::span(cause)));
 }
 
 // A peer that has ended or reads nothing is detected when its connection ends, or by the time-out of the next call.

@@ -41,7 +41,7 @@ private:
     void collect(Peer& peer, Message message);
     void answer();
     void expire();
-    // Reports the failure to every rank but `source`, once.
+    // Reports the first failure to every rank that has joined, except `source`.
     void fail(Code code, const std::string& cause, int source = -1);
     void send_to(Peer& peer, Kind kind, Code code, std::span<const std::byte> payload) const;
     [[nodiscard]] Peer* of_rank(int rank);
@@ -55,7 +55,7 @@ private:
     int joined_ = 0;
     int arrived_ = 0;  // ranks that are in the current call
     Clock::time_point deadline_;
-    bool has_failed_ = false;
+    Status failure_;  // the first one
     bool rank_0_left_ = false;
     std::thread thread_;
 };

@@ -5,4 +5,4 @@
 
 using mine_plugin::MineTransport;
 
-NPUSHMEM_TRANSPORT_CONTRACT(MineTransport, .capabilities = MineTransport::capabilities);
+NPUSHMEM_TRANSPORT_CONTRACT(MineTransport);
