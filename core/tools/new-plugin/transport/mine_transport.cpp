@@ -351,13 +351,14 @@ void MineTransport::serve_replies(Requester& requester) {
     if (state == Requester::State::open) return;
     poller_.remove(requester.socket().descriptor());
     const int pe = requester.pe();
+    // The event first: a caller whose operation fails finds it.
     if (state == Requester::State::dead) {
-        requester.fail(Code::peer_dead);
         report_death(pe);
+        requester.fail(Code::peer_dead);
     } else if (state == Requester::State::malformed) {
-        requester.fail(Code::protocol);
         report(Code::protocol, pe,
                "a malformed reply of PE " + std::to_string(pe) + "; its connection is not used again");
+        requester.fail(Code::protocol);
     } else {
         requester.fail(Code::unreachable);  // the peer has closed its transport
     }
