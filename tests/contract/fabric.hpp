@@ -80,10 +80,11 @@ std::vector<Case> ordering_cases();
 std::vector<Case> queue_cases();
 std::vector<Case> error_cases();
 std::vector<Case> process_cases();
-std::vector<Case> load_cases();       // many operations, large transfers, many PEs, queues under load
-std::vector<Case> alignment_cases();  // every alignment and page border; aligned puts of 4 and 8 bytes
-std::vector<Case> refusal_cases();    // unknown numbers, malformed handles and addresses
-std::vector<Case> sequence_cases();   // random sequences against a reference model
+std::vector<Case> load_cases();        // many operations, large transfers, many PEs, queues under load
+std::vector<Case> alignment_cases();   // every alignment and page border; aligned puts of 4 and 8 bytes
+std::vector<Case> refusal_cases();     // unknown numbers, malformed handles and addresses
+std::vector<Case> sequence_cases();    // random sequences against a reference model
+std::vector<Case> strictness_cases();  // rules that seeded defects have shown to be untested
 
 // Arguments of a child process: `subject`, PE, channel to its parent, and the memory's file or -1.
 struct ChildArguments {

@@ -66,40 +66,46 @@ private:
         std::byte* base;
         std::uint64_t bytes;
     };
-    using Steps = std::deque<std::function<void()>>;
+    using Steps = std::vector<std::function<void()>>;
     struct Held {
         std::uint64_t queue;
         int to;
         std::uint64_t fences;  // of the queue before this operation
         bool is_update;        // the fences after it order it
         std::uint64_t token;   // 0: complete for its caller
-        Steps steps;           // all at once: the operation has arrived when none is left
+        Steps steps;
+        std::size_t next_step = 0;  // it has arrived when there is none
     };
 
     // Runs the next step of the operation. Returns whether it has further ones; removes it if not.
     bool run_step(std::size_t index) {
-        held_[index].steps.front()();
-        held_[index].steps.pop_front();
-        if (!held_[index].steps.empty()) return true;
+        Held& held = held_[index];
+        held.steps[held.next_step++]();
+        if (held.next_step < held.steps.size()) return true;
         held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
         return false;
     }
-    // Runs one step of a pseudo-randomly chosen operation that matches and that no fence holds back. Returns false if
-    // there is none.
+    // Whether a fence holds the operation back: an update that was posted before that fence is still held.
+    [[nodiscard]] bool is_blocked(std::size_t index) const {
+        const Held& held = held_[index];
+        return std::any_of(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(index), [&](const Held& earlier) {
+            return earlier.is_update && earlier.queue == held.queue && earlier.to == held.to &&
+                   earlier.fences < held.fences;
+        });
+    }
+    // Runs one step of an operation that matches and that no fence holds back, the next one after a pseudo-random
+    // place. Returns false if there is none.
     template <class Match>
     bool run_any_step(Match match) {
-        std::map<std::pair<std::uint64_t, int>, std::uint64_t> first;  // fences before the oldest update
-        for (const Held& held : held_)
-            if (held.is_update) first.try_emplace({held.queue, held.to}, held.fences);
-        std::vector<std::size_t> ready;
-        for (std::size_t i = 0; i < held_.size(); ++i) {
-            if (!match(held_[i])) continue;
-            const auto oldest = first.find({held_[i].queue, held_[i].to});
-            if (oldest == first.end() || held_[i].fences <= oldest->second) ready.push_back(i);
+        const std::size_t count = held_.size();
+        const std::size_t first = count == 0 ? 0 : below(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t index = (first + i) % count;
+            if (!match(held_[index]) || is_blocked(index)) continue;
+            (void)run_step(index);
+            return true;
         }
-        if (ready.empty()) return false;
-        (void)run_step(ready[below(ready.size())]);
-        return true;
+        return false;
     }
     [[nodiscard]] bool is_adversarial() const { return delivery_ == Delivery::adversarial; }
     std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
@@ -314,11 +320,11 @@ private:
         FakeFabric::Steps out;
         for (std::uint64_t at = 0; at < bytes || out.empty(); at += piece) {
             const std::uint64_t size = std::min(piece, bytes - at);
-            std::function<void()> step = [to, from, at, size] {
+            out.emplace_back([to, from, at, size] {
                 if (size > 0) copy(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at, size);
-            };
-            ascending ? out.push_back(std::move(step)) : out.push_front(std::move(step));
+            });
         }
+        if (!ascending) std::reverse(out.begin(), out.end());
         return out;
     }
     // Adversarial: some sources are copied now (`buffered`), so that the token completes long before the delivery;
