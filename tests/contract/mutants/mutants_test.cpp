@@ -167,11 +167,12 @@ std::vector<std::string> suites() {
         for (const char* layout : {"/one_file", "/own_files"}) out.push_back(each.name + layout);
     return out;
 }
-INSTANTIATE_TEST_SUITE_P(Contract, Sound, ::testing::ValuesIn(suites()), [](const auto& info) {
+std::string suite_name(const ::testing::TestParamInfo<std::string>& info) {
     std::string name = info.param;
     std::replace(name.begin(), name.end(), '/', '_');
     return name;
-});
+}
+INSTANTIATE_TEST_SUITE_P(Contract, Sound, ::testing::ValuesIn(suites()), suite_name);
 
 // The cases of the contract, without those whose PEs are processes.
 std::set<std::string> cases_in_process() {
