@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rules that the seeded defects of tests/contract/mutants have shown to be untested: completion and fences of every
-// kind of operation, tokens, signals, descriptors.
+// kind of operation, tokens, signals, descriptors, the reach of many PEs.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -153,6 +153,20 @@ void closing_leaves_no_descriptor(Fabric& fabric) {
     EXPECT_LT(open_descriptors(), before + lives) << "each life of two PEs leaves descriptors";
 }
 
+// What a PE offers to itself, and to a neighbour, does not depend on the number of PEs. Other cases skip what cannot be
+// reached.
+void more_pes_are_reached_as_few_are(Fabric& fabric) {
+    constexpr int npes = 16;
+    auto made = Fabric::make(fabric.subject(), npes);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    for (int from = 0; from + 1 < npes; ++from)
+        for (const int to : {from, from + 1}) {
+            const Reach& reach = made.value()->pe(from).reach(to);
+            EXPECT_EQ(reach.capabilities, fabric.pe(0).reach(to - from).capabilities)
+                << "PE " << from << " to " << to << ": " << reach.why;
+        }
+}
+
 }  // namespace
 
 std::vector<Case> strictness_cases() {
@@ -160,7 +174,8 @@ std::vector<Case> strictness_cases() {
             {"a_fence_orders_every_update_before_puts", every_operation, a_fence_orders_every_update_before_puts},
             {"tokens_complete_one_by_one", NPUSHMEM_CAP_GET, tokens_complete_one_by_one},
             {"signals_are_set_and_added", NPUSHMEM_CAP_PUT_SIGNAL, signals_are_set_and_added},
-            {"closing_leaves_no_descriptor", 0, closing_leaves_no_descriptor}};
+            {"closing_leaves_no_descriptor", 0, closing_leaves_no_descriptor},
+            {"more_pes_are_reached_as_few_are", 0, more_pes_are_reached_as_few_are}};
 }
 
 }  // namespace npushmem::contract

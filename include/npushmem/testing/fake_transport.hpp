@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <deque>
@@ -70,9 +71,10 @@ private:
     struct Held {
         std::uint64_t queue;
         int to;
-        std::uint64_t fences;  // of the queue before this operation
-        bool is_update;        // the fences after it order it
-        std::uint64_t token;   // 0: complete for its caller
+        std::uint64_t fences;                  // of the queue before this operation
+        bool is_update;                        // the fences after it order it
+        std::uint64_t token;                   // 0: complete for its caller
+        std::array<std::uint64_t, 2> regions;  // that it accesses
         Steps steps;
         std::size_t next_step = 0;  // it has arrived when there is none
     };
@@ -146,8 +148,11 @@ public:
         std::memcpy(out.handle.data(), &handle, sizeof handle);
         return out;
     }
+    // Drops the operations on the region that are held: its memory may go.
     Code deregister_memory(std::uint64_t region) override {
         const std::lock_guard lock(fabric_.mutex_);
+        std::erase_if(fabric_.held_,
+                      [region](const auto& held) { return held.regions[0] == region || held.regions[1] == region; });
         return fabric_.regions_.erase(region) == 1 ? Code::ok : Code::argument;
     }
     Result<std::uint64_t> import_memory(int pe, std::span<const std::byte> bytes) override {
@@ -194,14 +199,16 @@ public:
         const Located at = locate(op.pe, op.remote, op.offset, op.bytes);
         if (at.code != Code::ok) return at.code;
         if (op.bytes > 0 && op.local == nullptr) return Code::argument;
-        return post(queue, op.pe, token, true, [&](bool& buffered) { return put_steps(at.address, op, buffered); });
+        return post(queue, op.pe, {at.region, 0}, token, true,
+                    [&](bool& buffered) { return put_steps(at.address, op, buffered); });
     }
     Code get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override {
         const std::lock_guard lock(fabric_.mutex_);
         const Located at = locate(op.pe, op.remote, op.offset, op.bytes);
         if (at.code != Code::ok) return at.code;
         if (op.bytes > 0 && op.local == nullptr) return Code::argument;
-        return post(queue, op.pe, token, false, [&](bool&) { return copy_steps(op.local, at.address, op.bytes); });
+        return post(queue, op.pe, {at.region, 0}, token, false,
+                    [&](bool&) { return copy_steps(op.local, at.address, op.bytes); });
     }
     Code atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) override {
         const std::lock_guard lock(fabric_.mutex_);
@@ -211,7 +218,7 @@ public:
             (fetches(op.operation) && op.result == nullptr))
             return Code::argument;
         const bool is_update = op.operation != NPUSHMEM_ATOMIC_FETCH;
-        return post(queue, op.pe, token, is_update, [&](bool& buffered) {
+        return post(queue, op.pe, {at.region, 0}, token, is_update, [&](bool& buffered) {
             buffered = !fetches(op.operation);
             return FakeFabric::Steps{[=] { (void)apply_atomic(at.address, op); }};
         });
@@ -225,7 +232,7 @@ public:
         if ((op.data.bytes > 0 && op.data.local == nullptr) || op.operation > NPUSHMEM_SIGNAL_ADD ||
             op.signal_offset % sizeof op.signal != 0)
             return Code::argument;
-        return post(queue, op.data.pe, token, true, [&](bool& buffered) {
+        return post(queue, op.data.pe, {at.region, word.region}, token, true, [&](bool& buffered) {
             auto steps = put_steps(at.address, op.data, buffered);
             steps.push_back([=] { (void)apply_signal(word.address, op.signal, op.operation); });
             return steps;
@@ -270,8 +277,9 @@ private:
         std::uint64_t region;
     };
     struct Located {
-        Code code;
-        std::byte* address;
+        Code code = Code::argument;
+        std::byte* address = nullptr;
+        std::uint64_t region = 0;
     };
     static constexpr std::uint64_t handle_mark = 0x6661'6b65'2066'6162U;
     static constexpr std::size_t max_held_per_queue = 64;  // adversarial
@@ -286,11 +294,11 @@ private:
     }
     [[nodiscard]] Located locate(int pe, std::uint64_t remote, std::uint64_t offset, std::uint64_t bytes) const {
         const auto import = imports_.find(remote);
-        if (import == imports_.end() || import->second.pe != pe) return {Code::argument, nullptr};
+        if (import == imports_.end() || import->second.pe != pe) return {};
         const auto region = fabric_.regions_.find(import->second.region);
-        if (region == fabric_.regions_.end()) return {Code::argument, nullptr};
-        if (offset > region->second.bytes || bytes > region->second.bytes - offset) return {Code::range, nullptr};
-        return {Code::ok, region->second.base + offset};
+        if (region == fabric_.regions_.end()) return {};
+        if (offset > region->second.bytes || bytes > region->second.bytes - offset) return {Code::range};
+        return {Code::ok, region->second.base + offset, import->second.region};
     }
 
     // A word may be a flag that another thread is reading: it is written atomically, after the bytes before it.
@@ -348,17 +356,15 @@ private:
     bool run_step_of(std::uint64_t queue) {
         return fabric_.run_any_step([queue](const auto& held) { return held.queue == queue; });
     }
-    // Adversarial: runs one to four steps of these operations. Returns whether it ran any.
+    // Adversarial: every second call runs a step of one of these operations. Returns whether it ran one.
     template <class Match>
     bool make_progress(Match match) {
-        if (!fabric_.is_adversarial()) return false;
-        bool any = false;
-        for (auto left = fabric_.below(4) + 1; left > 0 && fabric_.run_any_step(match); --left) any = true;
-        return any;
+        return fabric_.is_adversarial() && fabric_.below(2) == 0 && fabric_.run_any_step(match);
     }
     // `make` returns the steps; it sets its argument if the operation needs its caller's memory no more.
     template <class Make>
-    Code post(std::uint64_t queue, int to, std::uint64_t* token, bool is_update, Make make) {
+    Code post(std::uint64_t queue, int to, std::array<std::uint64_t, 2> regions, std::uint64_t* token, bool is_update,
+              Make make) {
         const auto found = queues_.find(queue);
         if (found == queues_.end()) return Code::argument;
         if (fabric_.no_room_ > 0 && fabric_.no_room_-- > 0) return Code::again;
@@ -370,7 +376,7 @@ private:
         const std::uint64_t number = complete ? 0 : ++fabric_.last_number_;
         if (token != nullptr) *token = number;
         if (!at_once)
-            fabric_.held_.push_back({queue, to, found->second, is_update, number, std::move(steps)});
+            fabric_.held_.push_back({queue, to, found->second, is_update, number, regions, std::move(steps)});
         else
             for (auto& step : steps) step();
         return Code::ok;

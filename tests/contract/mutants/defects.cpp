@@ -47,7 +47,7 @@ const std::vector<DefectRow> rows = {
     {Defect::puts_to_self_lost, "puts_to_self_lost", "Puts of a PE to itself are ignored.", {"puts_arrive_whole"}},
     {Defect::last_byte_refused, "last_byte_refused", "The last byte of a region cannot be written.", {"the_last_byte_can_be_reached"}},
     {Defect::empty_put_refused, "empty_put_refused", "A put of no bytes is an error.", {"puts_arrive_whole", "the_last_byte_can_be_reached"}},
-    {Defect::peers_swapped, "peers_swapped", "Puts to PE 1 go to PE 2, and vice versa.", {"puts_arrive_whole"}},
+    {Defect::peers_swapped, "peers_swapped", "Puts to PE 1 go to PE 2, and vice versa.", {"puts_arrive_whole", "two_to_sixteen_pes_reach_each_other"}},
     {Defect::regions_mixed, "regions_mixed", "The import of a peer's second region gives access to the first.", {"several_regions_do_not_mix"}},
     {Defect::crash_in_large_put, "crash_in_large_put", "A put of more than 64 KiB crashes.", {"puts_arrive_whole"}, Ending::crashes},
 
@@ -103,7 +103,7 @@ const std::vector<DefectRow> rows = {
     {Defect::later_open_crashes, "later_open_crashes", "The eleventh open of a process crashes.", {"opens_and_closes_repeatedly"}, Ending::crashes},
     {Defect::open_leaks_descriptor, "open_leaks_descriptor", "Each open leaves a file descriptor open.", {"closing_leaves_no_descriptor"}},
     {Defect::close_hangs, "close_hangs", "close does not return.", {"closes_with_everything_in_use"}, Ending::hangs},
-    {Defect::peer_table_of_8, "peer_table_of_8", "PEs from number 8 cannot be reached.", {"two_to_sixteen_pes_reach_each_other"}},
+    {Defect::peer_table_of_8, "peer_table_of_8", "PEs from number 8 cannot be reached.", {"more_pes_are_reached_as_few_are"}},
     {Defect::reach_not_symmetrical, "reach_not_symmetrical", "A PE offers gets only to PEs of larger numbers.", {"promises_are_consistent"}},
     {Defect::more_than_declared, "more_than_declared", "A peer offers a capability that the plugin does not declare.", {"promises_are_consistent"}},
     {Defect::atomic_without_operations, "atomic_without_operations", "A peer offers atomics, but no operation.", {"promises_are_consistent"}},
