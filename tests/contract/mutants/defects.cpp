@@ -33,7 +33,7 @@ const std::vector<DefectRow> rows = {
     {Defect::signal_before_data, "signal_before_data", "The signal of a put_signal may arrive before its data.", {"a_signal_comes_after_its_data"}},
     {Defect::signal_before_large_data, "signal_before_large_data", "The signal may arrive before data of more than 64 KiB.", {"a_watcher_never_sees_a_signal_before_its_data"}},
 
-    {Defect::last_byte_of_odd_sizes_lost, "last_byte_of_odd_sizes_lost", "Puts of odd sizes lose their last byte.", {"puts_arrive_whole", "sizes_around_every_limit_arrive"}},
+    {Defect::last_byte_of_odd_sizes_lost, "last_byte_of_odd_sizes_lost", "Puts of odd sizes lose their last byte.", {"puts_arrive_whole", "sizes_around_every_limit_arrive", "random_sequences_match_the_model"}},
     {Defect::put_displaced_at_page_border, "put_displaced_at_page_border", "A put writes one byte too far behind a page border.", {"puts_arrive_whole", "transfers_across_a_page_border_are_whole"}},
     {Defect::get_displaced_at_page_border, "get_displaced_at_page_border", "A get reads one byte too far behind a page border.", {"gets_arrive_whole", "transfers_across_a_page_border_are_whole"}},
     {Defect::large_puts_cut, "large_puts_cut", "Puts end after 64 KiB.", {"puts_arrive_whole", "a_transfer_of_a_gibibyte_arrives"}},
@@ -54,7 +54,7 @@ const std::vector<DefectRow> rows = {
     {Defect::wide_32_bit_atomics, "wide_32_bit_atomics", "Atomics on 32 bits write 64.", {"every_operation_and_width"}},
     {Defect::fetches_new_value, "fetches_new_value", "Fetching atomics return the new value.", {"every_operation_and_width"}},
     {Defect::compare_ignored, "compare_ignored", "COMPARE_SWAP swaps without comparison.", {"every_operation_and_width"}},
-    {Defect::and_or_swapped, "and_or_swapped", "AND executes OR, and vice versa.", {"every_operation_and_width"}},
+    {Defect::and_or_swapped, "and_or_swapped", "AND executes OR, and vice versa.", {"every_operation_and_width", "random_sequences_match_the_model"}},
     {Defect::xor_is_or, "xor_is_or", "FETCH_XOR executes FETCH_OR.", {"every_operation_and_width"}},
     {Defect::atomics_of_two_steps, "atomics_of_two_steps", "Additions read the word and write the sum later.", {"additions_of_all_pes_add_up", "fetched_tickets_are_unique", "threads_do_not_lose_additions"}},
     {Defect::signal_add_is_set, "signal_add_is_set", "The signal operation ADD sets the word.", {"signals_are_set_and_added"}},
