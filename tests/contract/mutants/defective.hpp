@@ -157,7 +157,7 @@ Code Defective::post(std::uint64_t queue, std::uint64_t* token, Post call) {
     if (number == 0) return code;
     *token = has(Defect::reused_token) ? 1 : ++last_token_;
     tokens_[*token] = {queue, number};
-    if (has(Defect::lost_completions) && *token % 5 == 0) lost_tokens_.insert(*token);
+    if (has(Defect::lost_completions) && *token % 100 == 0) lost_tokens_.insert(*token);
     return code;
 }
 

@@ -11,7 +11,7 @@ const std::vector<DefectRow> rows = {
     {Defect::early_put_token, "early_put_token", "The token of a put is complete while its source is still read.", {"a_source_can_be_reused_after_its_token"}},
     {Defect::early_get_token, "early_get_token", "The token of a get is complete before the data is there.", {"gets_arrive_whole"}},
     {Defect::early_fetch_token, "early_fetch_token", "The token of a fetching atomic is complete before the value is there.", {"every_operation_and_width"}},
-    {Defect::lost_completions, "lost_completions", "Every fifth token never completes.", {"gets_arrive_whole"}},
+    {Defect::lost_completions, "lost_completions", "Every hundredth token never completes.", {"gets_arrive_whole"}},
     {Defect::reused_token, "reused_token", "A token's number is given again while its operation is outstanding.", {"tokens_complete_one_by_one"}},
     {Defect::early_quiet, "early_quiet", "quiet returns at once.", {"quiet_means_delivered", "puts_arrive_whole"}},
     {Defect::quiet_waits_for_other_queues, "quiet_waits_for_other_queues", "quiet waits for operations of other queues too.", {"two_queues_complete_by_themselves"}},
