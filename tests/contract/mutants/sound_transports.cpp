@@ -38,7 +38,7 @@ std::vector<Defect> all_defects() {
 
 // Defects that any transport shows, whatever its order of delivery, and that never wait within a call: a transport that
 // passes messages may deliver only when other PEs of this process make calls.
-[[maybe_unused]] std::vector<Defect> portable_defects() {
+std::vector<Defect> portable_defects() {
     return {Defect::early_get_token,
             Defect::lost_completions,
             Defect::early_quiet,
@@ -53,11 +53,11 @@ std::vector<Defect> all_defects() {
 
 }  // namespace
 
-// A further transport is one line here: {"name", its capabilities, detail::open_transport_through_table<Class>,
-// portable_defects()}.
 std::span<const SoundTransport> sound_transports() {
     static const std::vector<SoundTransport> all = {
         {"reference", reference_capabilities, open_reference, all_defects()},
+        {"socket", mine_plugin::MineTransport::capabilities,
+         detail::open_transport_through_table<mine_plugin::MineTransport>, portable_defects()},
     };
     return all;
 }
