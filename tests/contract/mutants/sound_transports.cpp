@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "mine_transport.hpp"
 #include "npushmem/testing/fake_transport.hpp"
 
 namespace npushmem::contract {
