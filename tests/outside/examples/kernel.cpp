@@ -11,6 +11,7 @@
 //     sum over 4 PEs: 20480, expected 20480
 #include <npushmem.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <npushmem/npu/npu.hpp>
@@ -59,13 +60,13 @@ void exchange(npu::Core& core, Symmetric* memory) {
     // All cores of all PEs. It returns when every part has arrived everywhere.
     npu::barrier_v3(core, {0, 1, n}, &memory->barrier);
     if (core.my_pe() != 0 || core.index() != 0) return;
-    const int count = core.count() * per_core;
+    const auto count = static_cast<std::size_t>(core.count() * per_core);
     float sum = 0;
     for (int pe = 0; pe < n; ++pe) {
         core.get(memory->numbers, memory->inbox, count, pe);
         core.quiet();                                       // the get is complete
         core.dcci(memory->numbers, count * sizeof(float));  // drops old cache lines
-        for (int i = 0; i < count; ++i) sum += core.load(&memory->numbers[i]);
+        for (std::size_t i = 0; i < count; ++i) sum += core.load(&memory->numbers[i]);
     }
     core.store(&memory->sum, sum);
     core.dcci(&memory->sum);  // writes the line to memory, for the host
