@@ -22,6 +22,8 @@ install(FILES "${CMAKE_BINARY_DIR}/npushmem.pc" DESTINATION "${CMAKE_INSTALL_LIB
 configure_file(cmake/npushmem-openshmem.pc.in "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
 
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/tests/outside/examples" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
+
 # What tests of plugins need: the contracts as a library, mocks, fakes, matchers. The tests build the library.
 if(TARGET npushmem_testing)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/npushmem/testing" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/npushmem"
