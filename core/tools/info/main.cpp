@@ -83,8 +83,28 @@ int print_reports(const info::Options& options, Config& config) {
     return reported.ok() ? 0 : failed(reported);
 }
 
+// An environment without variables.
+class EmptyEnvironment final : public Environment {
+public:
+    [[nodiscard]] std::optional<std::string> get(const std::string& /*name*/) const override { return std::nullopt; }
+    [[nodiscard]] std::map<std::string, std::string> npushmem_variables() const override { return {}; }
+};
+
+// The page is about the installed plugins and no values, so it does not depend on the environment.
+int print_variables_page() {
+    auto config = Config::read(EmptyEnvironment());
+    if (!config.ok()) return failed(config.status());
+    const auto catalogue =
+        PluginCatalogue::scan(PluginFinder(folders_of_the_library(config.value().settings())),
+                              [](const FoundPlugin& found) { return info::examine_in_child(found); });
+    declare_plugins(catalogue, config.value());
+    write_output(info::variables_page(config.value()));
+    return 0;
+}
+
 // Malformed variables keep their defaults here, so that they do not hide the rest of the report.
 int print(const info::Options& options) {
+    if (options.variables_page) return print_variables_page();
     const info::ReadableEnvironment environment{ProcessEnvironment{}};
     for (const Status& error : environment.errors()) (void)failed(error);
     if (options.version) write_output(info::describe_version());

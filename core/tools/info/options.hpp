@@ -19,6 +19,7 @@ struct Options {
     bool topology = false;
     bool barriers = false;
     bool version = false;
+    bool variables_page = false;  // --print-man-variables: the man page npushmem-variables(7); for the build
     int pes = 8;
     int nodes = 1;
     std::string save;  // output file for the description of the machine (for NPUSHMEM_TOPO_FILE); empty: none

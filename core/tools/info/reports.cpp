@@ -14,6 +14,7 @@
 #include "core/plugin/plugin_finder.hpp"
 #include "core/plugin/plugin_table.hpp"
 #include "core/runtime/job_transports.hpp"
+#include "core/tools/common/cli_documents.hpp"
 #include "npushmem.h"
 #include "topology/report/describe.hpp"
 
@@ -120,6 +121,33 @@ std::string describe_version() {
         library_version.major, library_version.minor, library_version.patch, NPUSHMEM_MAJOR_VERSION,
         NPUSHMEM_MINOR_VERSION, NPUSHMEM_TRANSPORT_MAJOR, NPUSHMEM_TRANSPORT_MINOR, NPUSHMEM_BOOTSTRAP_MAJOR,
         NPUSHMEM_BOOTSTRAP_MINOR);
+}
+
+std::string variables_page(const Config& config) {
+    std::string text = man_head("npushmem-variables", 7, "environment variables of npushmem");
+    text +=
+        ".SH DESCRIPTION\n" +
+        man_paragraphs(
+            "Every PE reads these variables once, at start. All PEs of a job should have the same values, except "
+            "where a variable says otherwise. A malformed value ends the start with an error. A variable "
+            "NPUSHMEM_... that nothing reads is reported with the nearest known name.\n\n"
+            "npushmem-info -c prints the values in effect. Variables of plugins stand below the name of the plugin; "
+            "other plugins than those of this installation may have more.\n\n"
+            "Sizes accept a unit such as 64K or 1G, durations one such as 10s or 500ms.");
+    std::string subsystem;
+    for (const auto& row : config.effective()) {
+        if (row.subsystem != subsystem) text += fmt::format(".SH {}\n", row.subsystem);
+        subsystem = row.subsystem;
+        text += man_entry("NPUSHMEM_" + row.name, fmt::format("{}. Values: {}. Default: {}.", row.meaning, row.type,
+                                                              row.default_value.empty() ? "none" : row.default_value));
+    }
+    text += ".SH VARIABLES OF OPENSHMEM\n" +
+            man_paragraphs("They apply where the variable NPUSHMEM_... of the same meaning is not set.");
+    for (const auto& variable : standard_variables())
+        text += man_entry(
+            fmt::format("{}, {}", variable.names[0], variable.names[1]),
+            fmt::format("{}. Values: {}. Sets NPUSHMEM_{}.", variable.meaning, variable.accepted, variable.row));
+    return text + ".SH SEE ALSO\n" + man_paragraphs("npushmem-info(1), npushmem-run(1), npushmem(7)");
 }
 
 std::vector<AbsentPlugin> absent_plugins(const std::vector<std::string>& folders) {

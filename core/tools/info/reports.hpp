@@ -37,6 +37,10 @@ Result<std::string> describe_barriers(const Settings& settings, int pes, int nod
 
 std::string describe_version();
 
+// Returns the man page npushmem-variables(7): every variable with its values, default and meaning. The values in effect
+// are not part of it.
+std::string variables_page(const Config& config);
+
 // A plugin that could not be built, with the reason. The build writes a list of them next to the plugins.
 struct AbsentPlugin {
     PluginKind kind;
