@@ -21,17 +21,46 @@ install(FILES "${CMAKE_BINARY_DIR}/npushmem.pc" DESTINATION "${CMAKE_INSTALL_LIB
 configure_file(cmake/npushmem-openshmem.pc.in "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
 
-# The reference of the functions, out of the headers, where there is a Python to write it.
+# The reference: of the functions out of the headers, guides out of Markdown, and man pages and completion of the programs,
+# which print them out of their tables of options. Programs for another machine need an emulator for this, and those with
+# sanitizers are not installed.
+set(reference "${CMAKE_BINARY_DIR}/reference")
+set(reference_files)
 if(Python3_FOUND)
-  set(reference "${CMAKE_BINARY_DIR}/reference")
-  file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/*.h")
+  file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/*.h" "${PROJECT_SOURCE_DIR}/include/*.md"
+       "${PROJECT_SOURCE_DIR}/core/tools/man/*.md")
   add_custom_command(OUTPUT "${reference}/html/index.html"
                      COMMAND ${Python3_EXECUTABLE} "${PROJECT_SOURCE_DIR}/scripts/make-reference"
                              --output "${reference}" --cc "${CMAKE_C_COMPILER}"
                      DEPENDS scripts/make-reference ${public_headers} VERBATIM)
-  add_custom_target(reference ALL DEPENDS "${reference}/html/index.html")
+  list(APPEND reference_files "${reference}/html/index.html")
   install(DIRECTORY "${reference}/html" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
-  install(DIRECTORY "${reference}/man/man3" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT development)
+  install(DIRECTORY "${reference}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT development)
+endif()
+
+# npushmem_program_document(<program> <option> <folder> <file> [DEPENDS ...]): what the program prints for the option.
+function(npushmem_program_document program option folder file)
+  cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
+  set(output "${reference}/programs/${folder}/${file}")
+  file(MAKE_DIRECTORY "${reference}/programs/${folder}")
+  add_custom_command(OUTPUT "${output}" COMMAND ${program} ${option} > "${output}" DEPENDS ${program} ${arg_DEPENDS} VERBATIM)
+  set(reference_files ${reference_files} "${output}" PARENT_SCOPE)
+endfunction()
+if(NOT NPUSHMEM_SANITIZE AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
+  foreach(program npushmem-run npushmem-info npushmem-perf)
+    if(TARGET ${program})
+      npushmem_program_document(${program} --print-man man/man1 ${program}.1)
+      npushmem_program_document(${program} --print-completion completions ${program})
+    endif()
+  endforeach()
+  get_property(plugins GLOBAL PROPERTY NPUSHMEM_PLUGINS)
+  npushmem_program_document(npushmem-info --print-man-variables man/man7 npushmem-variables.7 DEPENDS ${plugins})
+  install(DIRECTORY "${reference}/programs/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT runtime)
+  install(DIRECTORY "${reference}/programs/completions" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion"
+          COMPONENT runtime)
+endif()
+if(reference_files)
+  add_custom_target(reference ALL DEPENDS ${reference_files})
 endif()
 
 # The compilers and the launcher of OpenSHMEM by the names that its programs expect.

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "core/base/parse.hpp"
+#include "core/base/streams.hpp"
 #include "core/base/version.hpp"
 
 namespace npushmem {
@@ -176,9 +177,9 @@ std::string man_head(std::string_view name, int section_number, std::string_view
     std::string title = roff(name);
     std::transform(title.begin(), title.end(), title.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    return fmt::format(".TH \"{}\" {} \"\" \"npushmem {}.{}.{}\" \"npushmem\"\n.SH NAME\n{} \\- {}\n", title,
-                       section_number, library_version.major, library_version.minor, library_version.patch, roff(name),
-                       roff(purpose));
+    return fmt::format(".TH \"{}\" {} \"\" \"npushmem {}.{}.{}\" \"npushmem\"\n.nh\n.ad l\n.SH NAME\n{} \\- {}\n",
+                       title, section_number, library_version.major, library_version.minor, library_version.patch,
+                       roff(name), roff(purpose));
 }
 
 std::string man_paragraphs(std::string_view text) {
@@ -306,6 +307,13 @@ std::optional<std::string> requested_document(const CLI::App& app, const ManText
     if (arguments.front() == "--print-man") return man_page(app, text);
     if (arguments.front() == "--print-completion") return bash_completion(app);
     return std::nullopt;
+}
+
+bool print_requested_document(const CLI::App& app, const ManText& text, int argc, char** argv) {
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    const auto document = requested_document(app, text, arguments);
+    if (document) write_output(*document);
+    return document.has_value();
 }
 
 }  // namespace npushmem

@@ -45,6 +45,8 @@ std::string bash_completion(const CLI::App& app);
 // only argument. Both are for the build and not in the help.
 std::optional<std::string> requested_document(const CLI::App& app, const ManText& text,
                                               std::span<const std::string> arguments);
+// Writes the requested document to standard output; false if none is requested. `argc` and `argv` as of main.
+bool print_requested_document(const CLI::App& app, const ManText& text, int argc, char** argv);
 
 // For pages that are not about a program.
 

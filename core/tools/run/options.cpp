@@ -68,9 +68,10 @@ ManText man_text() {
         "0. The signals INT, TERM, HUP, QUIT, USR1, USR2, TSTP and CONT are forwarded to all PEs; a second INT or TERM "
         "kills them. When a PE fails, the launcher names it, sends TERM to the others, and kills those that do not "
         "end.\n\n"
-        "On several hosts the launcher starts itself there by the remote shell. Programs and environment travel over "
-        "the shell's standard input, not on its command line. In an allocation of Slurm, PBS or LSF its hosts are used "
-        "unless --hosts or --local is given.",
+        "With --hosts the launcher starts itself on the hosts by the remote shell and sends the command and the "
+        "environment over the shell's standard input. PEs then get the variables NPUSHMEM_*, SHMEM_*, SMA_*, PATH and "
+        "LD_LIBRARY_PATH of the launcher and those of -x; all others are those of their host. In an allocation of "
+        "Slurm, PBS or LSF its hosts are used unless --hosts or --local is given.",
         {{"0", "Every PE exited with 0 and no call of the library failed."},
          {"1",
           "Every PE exited with 0, but calls of the library failed and the program did not ask for the failures "
@@ -85,7 +86,7 @@ ManText man_text() {
          {"NPUSHMEM_BOOTSTRAP", "Set to UID for every PE, unless it is set."},
          {"NPUSHMEM_UNIQUEID", "Set for every PE: how the PEs find each other. It contains the secret of the job."},
          {"NPUSHMEM_EMULATED_HOST", "Set for every PE with --nodes."},
-         {"NPUSHMEM_*", "All other variables are passed on. See npushmem-variables(7)."}},
+         {"NPUSHMEM_*", "Configure the PEs. See npushmem-variables(7)."}},
         {{"npushmem-run -n 8 ./app --its-own-option", "Eight PEs on this host:"},
          {"npushmem-run -n 8 --nodes 2 -x NPUSHMEM_INFO=1 --tag-output ./app",
           "Two emulated hosts of four PEs each, which report what they chose:"},
