@@ -43,6 +43,21 @@ TEST(DescribeVariables, MarksAnUnsetSecretAsEmpty) {
     EXPECT_THAT(describe_variables(config.value()), HasSubstr("NPUSHMEM_UNIQUEID = (empty)"));
 }
 
+TEST(VariablesPage, ListsVariablesOfRuntimeAndPluginsWithoutTheirValues) {
+    auto config = Config::read(FakeEnvironment{{"NPUSHMEM_SYMMETRIC_SIZE", "77M"}, {"NPUSHMEM_X_DEPTH", "5"}});
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    const npushmem_config_row rows[] = {{"X_DEPTH", "64", "int 1..100", "depth of the queue"}};
+    ASSERT_TRUE(config.value().declare("x", rows).ok());
+    const std::string page = variables_page(config.value());
+    EXPECT_THAT(page, HasSubstr(".SH NAME\nnpushmem\\-variables \\- "));
+    EXPECT_THAT(page, HasSubstr(".SH x\n.TP\n\\fBNPUSHMEM_X_DEPTH\\fR\ndepth of the queue. Values: int 1..100. "
+                                "Default: 64."));
+    for (const auto& row : config_rows())
+        EXPECT_THAT(page, HasSubstr(std::string("\\fBNPUSHMEM_") + row.name + "\\fR\n"));
+    EXPECT_THAT(page, HasSubstr("SHMEM_SYMMETRIC_SIZE, SMA_SYMMETRIC_SIZE"));
+    EXPECT_THAT(page, Not(HasSubstr("77M")));
+}
+
 std::string barriers(const FakeEnvironment& environment, int pes, int nodes, double cores) {
     auto config = Config::read(environment);
     EXPECT_TRUE(config.ok()) << config.status().message();
