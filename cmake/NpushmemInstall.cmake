@@ -4,7 +4,8 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS npushmem npushmem_openshmem npushmem_headers EXPORT npushmem_targets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT development)
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development
+        PATTERN "testing" EXCLUDE)
 install(EXPORT npushmem_targets NAMESPACE npushmem:: FILE npushmem-targets.cmake
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/npushmem" COMPONENT development)
 
@@ -20,6 +21,17 @@ configure_file(cmake/npushmem.pc.in "${CMAKE_BINARY_DIR}/npushmem.pc" @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/npushmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
 configure_file(cmake/npushmem-openshmem.pc.in "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
+
+# What tests of plugins need: the contracts as a library, mocks, fakes, matchers. The tests build the library.
+if(TARGET npushmem_testing)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/npushmem/testing" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/npushmem"
+          COMPONENT testing)
+  install(TARGETS npushmem_testing EXPORT npushmem_testing_targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT testing)
+  install(EXPORT npushmem_testing_targets NAMESPACE npushmem:: FILE npushmem-testing-targets.cmake
+          DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/npushmem" COMPONENT testing)
+  configure_file(cmake/npushmem-testing.pc.in "${CMAKE_BINARY_DIR}/npushmem-testing.pc" @ONLY)
+  install(FILES "${CMAKE_BINARY_DIR}/npushmem-testing.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT testing)
+endif()
 
 # The reference: of the functions out of the headers, guides out of Markdown, and man pages and completion of the programs,
 # which print them out of their tables of options. Programs for another machine need an emulator for this, and those with
@@ -38,26 +50,33 @@ if(Python3_FOUND)
   install(DIRECTORY "${reference}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT development)
 endif()
 
-# npushmem_program_document(<program> <option> <folder> <file> [DEPENDS ...]): what the program prints for the option.
-function(npushmem_program_document program option folder file)
+# npushmem_program_document(<program> <component> <option> <folder of the installation> <file> [DEPENDS ...]): what the program
+# prints for the option.
+function(npushmem_program_document program component option destination file)
   cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
-  set(output "${reference}/programs/${folder}/${file}")
-  file(MAKE_DIRECTORY "${reference}/programs/${folder}")
+  set(output "${reference}/programs/${option}/${file}")
+  file(MAKE_DIRECTORY "${reference}/programs/${option}")
   add_custom_command(OUTPUT "${output}" COMMAND ${program} ${option} > "${output}" DEPENDS ${program} ${arg_DEPENDS} VERBATIM)
+  install(FILES "${output}" DESTINATION "${destination}" COMPONENT ${component})
   set(reference_files ${reference_files} "${output}" PARENT_SCOPE)
 endfunction()
-if(NOT NPUSHMEM_SANITIZE AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
-  foreach(program npushmem-run npushmem-info npushmem-perf)
+# npushmem_program_documents(<component> <program...>): their man pages and completions; programs that are not built are left out.
+function(npushmem_program_documents component)
+  foreach(program IN LISTS ARGN)
     if(TARGET ${program})
-      npushmem_program_document(${program} --print-man man/man1 ${program}.1)
-      npushmem_program_document(${program} --print-completion completions ${program})
+      npushmem_program_document(${program} ${component} --print-man "${CMAKE_INSTALL_MANDIR}/man1" ${program}.1)
+      npushmem_program_document(${program} ${component} --print-completion
+                                "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" ${program})
     endif()
   endforeach()
+  set(reference_files ${reference_files} PARENT_SCOPE)
+endfunction()
+if(NOT NPUSHMEM_SANITIZE AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
+  npushmem_program_documents(runtime npushmem-run npushmem-info npushmem-perf)
+  npushmem_program_documents(testing npushmem-contract-transport npushmem-contract-bootstrap)
   get_property(plugins GLOBAL PROPERTY NPUSHMEM_PLUGINS)
-  npushmem_program_document(npushmem-info --print-man-variables man/man7 npushmem-variables.7 DEPENDS ${plugins})
-  install(DIRECTORY "${reference}/programs/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT runtime)
-  install(DIRECTORY "${reference}/programs/completions" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion"
-          COMPONENT runtime)
+  npushmem_program_document(npushmem-info runtime --print-man-variables "${CMAKE_INSTALL_MANDIR}/man7" npushmem-variables.7
+                            DEPENDS ${plugins})
 endif()
 if(reference_files)
   add_custom_target(reference ALL DEPENDS ${reference_files})

@@ -80,7 +80,7 @@ int MpiBootstrap::recognise(const Host&, const npushmem_bootstrap_params& params
 
 }  // namespace npushmem::mpi
 
-NPUSHMEM_EXPORT_BOOTSTRAP(npushmem::mpi::MpiBootstrap, "mpi",
-                          "a communicator of a running MPI program (Open MPI, MPICH)",
-                          npushmem::mpi::config_rows().data(),
-                          static_cast<uint32_t>(npushmem::mpi::config_rows().size()));
+NPUSHMEM_EXPORT_BOOTSTRAP_WITH_CONFIG(npushmem::mpi::MpiBootstrap, "mpi",
+                                      "a communicator of a running MPI program (Open MPI, MPICH)",
+                                      npushmem::mpi::config_rows().data(),
+                                      static_cast<uint32_t>(npushmem::mpi::config_rows().size()));

@@ -39,6 +39,7 @@ int PmiBootstrap::recognise(const Host&, const npushmem_bootstrap_params&, std::
 
 }  // namespace npushmem::pmi
 
-NPUSHMEM_EXPORT_BOOTSTRAP(npushmem::pmi::PmiBootstrap, "pmi", "PMI-1 launchers: MPICH's mpiexec, srun --mpi=pmi2",
-                          npushmem::rendezvous::launched_config_rows().data(),
-                          static_cast<uint32_t>(npushmem::rendezvous::launched_config_rows().size()));
+NPUSHMEM_EXPORT_BOOTSTRAP_WITH_CONFIG(npushmem::pmi::PmiBootstrap, "pmi",
+                                      "PMI-1 launchers: MPICH's mpiexec, srun --mpi=pmi2",
+                                      npushmem::rendezvous::launched_config_rows().data(),
+                                      static_cast<uint32_t>(npushmem::rendezvous::launched_config_rows().size()));

@@ -40,6 +40,7 @@ int Pmi2Bootstrap::recognise(const Host&, const npushmem_bootstrap_params&, std:
 
 }  // namespace npushmem::pmi2
 
-NPUSHMEM_EXPORT_BOOTSTRAP(npushmem::pmi2::Pmi2Bootstrap, "pmi2", "PMI-2 launchers: srun --mpi=pmi2, MPICH's mpiexec",
-                          npushmem::rendezvous::launched_config_rows().data(),
-                          static_cast<uint32_t>(npushmem::rendezvous::launched_config_rows().size()));
+NPUSHMEM_EXPORT_BOOTSTRAP_WITH_CONFIG(npushmem::pmi2::Pmi2Bootstrap, "pmi2",
+                                      "PMI-2 launchers: srun --mpi=pmi2, MPICH's mpiexec",
+                                      npushmem::rendezvous::launched_config_rows().data(),
+                                      static_cast<uint32_t>(npushmem::rendezvous::launched_config_rows().size()));

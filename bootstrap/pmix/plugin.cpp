@@ -55,6 +55,7 @@ int PmixBootstrap::recognise(const Host&, const npushmem_bootstrap_params&, std:
 
 }  // namespace npushmem::pmix
 
-NPUSHMEM_EXPORT_BOOTSTRAP(npushmem::pmix::PmixBootstrap, "pmix", "PMIx launchers: Open MPI's mpirun, srun --mpi=pmix",
-                          npushmem::rendezvous::launched_config_rows().data(),
-                          static_cast<uint32_t>(npushmem::rendezvous::launched_config_rows().size()));
+NPUSHMEM_EXPORT_BOOTSTRAP_WITH_CONFIG(npushmem::pmix::PmixBootstrap, "pmix",
+                                      "PMIx launchers: Open MPI's mpirun, srun --mpi=pmix",
+                                      npushmem::rendezvous::launched_config_rows().data(),
+                                      static_cast<uint32_t>(npushmem::rendezvous::launched_config_rows().size()));

@@ -44,6 +44,7 @@ int ShmemBootstrap::recognise(const Host&, const npushmem_bootstrap_params&, std
 
 }  // namespace npushmem::shmem
 
-NPUSHMEM_EXPORT_BOOTSTRAP(npushmem::shmem::ShmemBootstrap, "shmem", "a running OpenSHMEM program of another library",
-                          npushmem::rendezvous::launched_config_rows().data(),
-                          static_cast<uint32_t>(npushmem::rendezvous::launched_config_rows().size()));
+NPUSHMEM_EXPORT_BOOTSTRAP_WITH_CONFIG(npushmem::shmem::ShmemBootstrap, "shmem",
+                                      "a running OpenSHMEM program of another library",
+                                      npushmem::rendezvous::launched_config_rows().data(),
+                                      static_cast<uint32_t>(npushmem::rendezvous::launched_config_rows().size()));

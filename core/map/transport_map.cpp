@@ -25,6 +25,17 @@ std::vector<int> sharing_group(int me, const MappingMatrix& maps) {
     return *std::ranges::find_if(sets, [me](const auto& set) { return std::ranges::find(set, me) != set.end(); });
 }
 
+double estimated_ns(const Reach& reach) {
+    if (reach.latency_ns == 0) return 0;
+    constexpr double ns_per_second = 1e9;
+    const double transfer = reach.bytes_per_second == 0 ? 0
+                                                        : ns_per_second * static_cast<double>(cost_sample_bytes) /
+                                                              static_cast<double>(reach.bytes_per_second);
+    return static_cast<double>(reach.latency_ns) + transfer;
+}
+
+std::string cost_text(double estimated_ns) { return fmt::format("about {:.1f} us for 4 KiB", estimated_ns / 1000); }
+
 namespace {
 
 bool same_route(const Route& a, const Route& b) {
@@ -54,8 +65,9 @@ void append(std::vector<RouteRange>& ranges, int pe, const Route& route) {
 }
 
 std::string line_of(std::span<const NamedTransport> transports, const Route& route) {
-    return fmt::format("{}{} ({})", transports[static_cast<std::size_t>(route.transport)].name,
-                       route.maps() ? ", mapped" : "", route.reach.why);
+    const double cost = estimated_ns(route.reach);
+    return fmt::format("{}{} ({}{})", transports[static_cast<std::size_t>(route.transport)].name,
+                       route.maps() ? ", mapped" : "", route.reach.why, cost > 0 ? ", " + cost_text(cost) : "");
 }
 
 // Ranges that differ only in capabilities that the line does not show share a line.

@@ -95,6 +95,7 @@ std::int32_t always_complete(void*, std::uint64_t, std::uint64_t token) {
 }
 std::int32_t no_progress(void*) { return NPUSHMEM_AGAIN; }
 std::int32_t no_event(void*, npushmem_event*) { return NPUSHMEM_AGAIN; }
+std::int32_t nothing_to_forget(void*, std::int32_t) { return NPUSHMEM_OK; }
 
 template <class Function>
 void fill(Function*& place, Function* stub) {
@@ -153,6 +154,7 @@ void TableTraits<npushmem_transport_v1>::fill_defaults(npushmem_transport_v1& t)
     fill(t.test, always_complete);
     fill(t.progress, no_progress);
     fill(t.poll_event, no_event);
+    fill(t.forget, nothing_to_forget);
     if (t.summary == nullptr) t.summary = "";
 }
 

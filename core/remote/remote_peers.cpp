@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <utility>
+
 namespace npushmem {
 
 RemotePeers::RemotePeers(std::span<const NamedTransport> transports, const TransportMap& map, PeerDirectory directory,
@@ -31,7 +33,8 @@ Result<RemotePeers::Link> RemotePeers::open(int pe) {
     const std::lock_guard guard(setup_lock_);
     const auto connection = connect(pe);
     if (!connection.ok()) return connection.status();
-    const auto [transport, remote] = connection.value();
+    const int transport = connection.value().transport;
+    const std::uint64_t remote = connection.value().remote;
     auto queue = named(transport).transport->create_queue();
     if (!queue.ok())
         return queue.status().within(
@@ -47,6 +50,13 @@ Result<void*> RemotePeers::map(int pe) {
     const auto connection = connect(pe);
     if (!connection.ok()) return connection.status();
     return named(connection.value().transport).transport->map(connection.value().remote);
+}
+
+void RemotePeers::forget(int pe) {
+    const std::lock_guard guard(setup_lock_);
+    const auto known = peers_.find(pe);
+    if (known == peers_.end() || std::exchange(known->second.forgotten, true)) return;
+    (void)named(known->second.transport).transport->forget(pe);
 }
 
 std::vector<int> RemotePeers::connected() {

@@ -49,6 +49,10 @@ public:
     // Maps a peer's slice, for transports that map; needs no queue.
     Result<void*> map(int pe);
 
+    // The PE has died or finalized: its transport ends the outstanding operations to it, which then fail, and closes
+    // the connection. Without effect if no context has used the PE. May be called repeatedly.
+    void forget(int pe);
+
     // Returns the PEs that a context has used, and the mapped ones.
     [[nodiscard]] std::vector<int> connected();
 
@@ -77,6 +81,7 @@ private:
     struct Peer {
         int transport;
         std::uint64_t remote;
+        bool forgotten = false;
     };
 
     // With setup_lock_ held.

@@ -70,6 +70,7 @@ int JobLiveness::cause_of(int dead) const {
 
 std::optional<int> JobLiveness::find_dead(const PeRange& pes) {
     const auto dead = lost_or_dead_among(pes);
+    if (dead && on_dead_) on_dead_(*dead);
     if (!dead || !control_) return dead;
     const int cause = cause_of(*dead);
     // The first cause stays: later ends may be consequences of this PE's own end. Relaxed: see cause_of.

@@ -33,6 +33,11 @@ public:
     void watch(int my_pe, ControlBlockLookup control, std::function<bool()> any_departed,
                std::function<std::uint64_t()> barriers);
 
+    // Sets the function that receives each PE that is found dead, possibly several times: the part that is connected to
+    // it frees what it holds for it. Called by the thread that finds it, without locks. Set it before the first wait,
+    // and clear it after the last.
+    void on_dead(std::function<void(int pe)> listener) { on_dead_ = std::move(listener); }
+
     // Records that a transport lost its connection to this PE, so that waits for the PE fail. Any thread.
     void mark_lost(int pe);
 
@@ -52,6 +57,7 @@ private:
     ControlBlockLookup control_;
     std::function<bool()> any_departed_;
     std::function<std::uint64_t()> barriers_;
+    std::function<void(int pe)> on_dead_;
     std::mutex lost_lock_;
     std::set<int> lost_;  // under lost_lock_
 };

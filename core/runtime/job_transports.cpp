@@ -3,7 +3,10 @@
 
 #include <fmt/core.h>
 #include <fmt/format.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <limits>
 
 #include "core/base/hash.hpp"
 #include "core/base/parse.hpp"
@@ -28,38 +31,60 @@ Result<int> first_refusing_pe(Bootstrap& bootstrap, bool yes) {
     return no == answers.value().end() ? -1 : static_cast<int>(no - answers.value().begin());
 }
 
+std::string cost_description(double cost) {
+    if (cost == 0) return "of unknown cost";
+    return cost == std::numeric_limits<double>::infinity() ? "does not reach all PEs" : cost_text(cost);
+}
+
 }  // namespace
 
-Result<RemoteTransportChoice> choose_remote_transport(
-    const Settings& settings, bool served, Bootstrap& bootstrap,
+bool has_fabric_device(const std::string& device_classes) {
+    const auto has_entries = [&device_classes](const char* name) {
+        std::error_code failed;
+        const std::filesystem::directory_iterator entries(std::filesystem::path(device_classes) / name, failed);
+        return !failed && entries != std::filesystem::directory_iterator();
+    };
+    return has_entries("infiniband") || has_entries("cxi");
+}
+
+Result<RemoteCandidates> open_remote_candidates(
+    const Settings& settings, bool served, bool fabric, Bootstrap& bootstrap,
     const std::function<Result<OwnedTransport>(const std::string& name)>& open) {
-    RemoteTransportChoice out;
+    RemoteCandidates out;
     const bool wanted = lowercase(settings.remote_transport) == "auto" && !served;
     auto decided = first_refusing_pe(bootstrap, wanted);
     if (!decided.ok()) return decided.status();
     if (decided.value() >= 0) {
         if (wanted)
-            out.explanation = fmt::format(
-                "none: PE {} selected its own, so NPUSHMEM_REMOTE_TRANSPORT=auto chose nothing", decided.value());
+            out.text = fmt::format("none: PE {} selected its own, so NPUSHMEM_REMOTE_TRANSPORT=auto chose nothing",
+                                   decided.value());
         return out;
     }
+    const auto without_fabric = first_refusing_pe(bootstrap, !fabric);
+    if (!without_fabric.ok()) return without_fabric.status();
+    bool comparable = without_fabric.value() >= 0;
     std::string tried;
     for (const std::string& name : names_in(settings.remote_order)) {
         auto opened = open(name);
         auto refused = first_refusing_pe(bootstrap, opened.ok());
         if (!refused.ok()) return refused.status();
         if (refused.value() < 0) {
-            out.transport = std::move(opened).value();
-            out.explanation =
-                fmt::format("{} (NPUSHMEM_REMOTE_TRANSPORT=auto{}{})", name, tried.empty() ? "" : "; not ", tried);
-            return out;
+            out.transports.push_back(std::move(opened).value());
+            if (!comparable) break;
+            const auto driving_nics = first_refusing_pe(bootstrap, !out.transports.back().nics);
+            if (!driving_nics.ok()) return driving_nics.status();
+            comparable = driving_nics.value() < 0;
+            if (!comparable) break;
+            continue;
         }
         if (!tried.empty()) tried += "; not ";
         tried += opened.ok() ? fmt::format("{}: PE {} cannot open it", name, refused.value())
                              : fmt::format("{}: {}", name, opened.status().message());
     }
-    out.explanation = fmt::format("none (NPUSHMEM_REMOTE_TRANSPORT=auto tried {})",
-                                  tried.empty() ? "nothing: NPUSHMEM_REMOTE_ORDER is empty" : tried);
+    out.text = tried;
+    if (out.transports.empty())
+        out.text = fmt::format("none (NPUSHMEM_REMOTE_TRANSPORT=auto tried {})",
+                               tried.empty() ? "nothing: NPUSHMEM_REMOTE_ORDER is empty" : tried);
     return out;
 }
 
@@ -78,6 +103,7 @@ RemoteModeChoice choose_remote_mode(std::string_view ibgda, bool other_hosts, co
 }
 
 JobTransports::~JobTransports() {
+    if (liveness_ != nullptr) liveness_->on_dead(nullptr);
     remote_.reset();
     remote_peers_.reset();
     for (std::size_t i = 0; i < regions_.size(); ++i) (void)named_[i].transport->deregister_memory(regions_[i]);
@@ -98,6 +124,63 @@ Status JobTransports::complete_selection() {
                                           max_transports)};
     for (const auto& owned : transports_) named_.push_back({owned.name, owned.transport.get()});
     return {};
+}
+
+void JobTransports::add(RemoteCandidates candidates) {
+    candidates_ = candidates.transports.size();
+    candidates_text_ = std::move(candidates.text);
+    for (OwnedTransport& each : candidates.transports) add(std::move(each));
+}
+
+bool JobTransports::has_nics() const {
+    return std::any_of(transports_.begin(), transports_.end(), [](const auto& one) { return one.nics; });
+}
+
+Result<double> JobTransports::cost_between_hosts(Transport& transport) const {
+    constexpr double infinite = std::numeric_limits<double>::infinity();
+    const auto address = transport.address();
+    const auto addresses = GatheredBytes::gather(job_.bootstrap(), address.ok() ? address.value() : Bytes{});
+    if (!addresses.ok()) return addresses.status();
+    std::vector<double> costs;
+    for (int pe = 0; pe < job_.npes(); ++pe) {
+        if (job_.is_local(pe)) continue;
+        const Reach reach = transport.reach(peer_at(pe, addresses.value().of(pe)));
+        costs.push_back(reach.reachable() ? estimated_ns(reach) : infinite);
+    }
+    const auto maximum = [](const std::vector<double>& all) {
+        const double max_cost = all.empty() ? 0 : *std::max_element(all.begin(), all.end());
+        const bool unknown = std::find(all.begin(), all.end(), 0) != all.end();
+        return unknown && max_cost != infinite ? 0 : max_cost;
+    };
+    const auto of_all = gather(job_.bootstrap(), maximum(costs));
+    if (!of_all.ok()) return of_all.status();
+    return maximum(of_all.value());
+}
+
+Result<std::string> JobTransports::choose_candidate() {
+    if (candidates_ == 0) return candidates_text_;
+    const std::size_t first = transports_.size() - candidates_;
+    std::vector<double> costs;
+    for (std::size_t i = first; i < named_.size() && candidates_ > 1; ++i) {
+        const auto cost = cost_between_hosts(*named_[i].transport);
+        if (!cost.ok()) return cost.status();
+        costs.push_back(cost.value());
+    }
+    // The order decides between equal costs, and when one is unknown.
+    const bool known = std::find(costs.begin(), costs.end(), 0) == costs.end();
+    const auto cheapest = std::min_element(costs.begin(), costs.end());
+    const std::size_t chosen = costs.empty() || !known ? 0 : static_cast<std::size_t>(cheapest - costs.begin());
+    std::string text = "NPUSHMEM_REMOTE_TRANSPORT=auto";
+    for (std::size_t i = 0; i < costs.size(); ++i)
+        text += fmt::format("{} {}: {}", i == 0 ? "," : ";", named_[first + i].name, cost_description(costs[i]));
+    if (!candidates_text_.empty()) text += "; not " + candidates_text_;
+    text = fmt::format("{} ({})", named_[first + chosen].name, text);
+    std::swap(transports_[first], transports_[first + chosen]);
+    std::swap(named_[first], named_[first + chosen]);
+    named_.resize(first + 1);
+    transports_.resize(first + 1);
+    transports_.back().why = text;
+    return text;
 }
 
 Result<EndpointRecord> JobTransports::endpoint_of(const NamedTransport& named, const npushmem_memory& slice) {
@@ -132,8 +215,11 @@ std::uint64_t JobTransports::id_of(int transport) const {
 }
 
 npushmem_peer JobTransports::peer_of(int transport, int pe) const {
+    return peer_at(pe, peer_addresses_.address(id_of(transport), pe));
+}
+
+npushmem_peer JobTransports::peer_at(int pe, std::span<const std::byte> address) const {
     const PeRecord& record = job_.record(pe);
-    const auto address = peer_addresses_.address(id_of(transport), pe);
     npushmem_peer peer{};
     peer.struct_size = sizeof peer;
     peer.pe = pe;
@@ -157,6 +243,8 @@ Status JobTransports::build_map(WaitServices& waiting, Duration timeout) {
     remote_peers_->on_event([&waiting](int pe, Code code) {
         if (pe >= 0 && ends_a_peer(code)) waiting.liveness.mark_lost(pe);
     });
+    liveness_ = &waiting.liveness;
+    liveness_->on_dead([&peers = *remote_peers_](int pe) { peers.forget(pe); });
     return {};
 }
 

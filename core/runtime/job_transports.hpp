@@ -25,19 +25,30 @@
 
 namespace npushmem {
 
-// Chooses the transport for PEs of other hosts when the user leaves it open (NPUSHMEM_REMOTE_TRANSPORT=auto): the first
-// of NPUSHMEM_REMOTE_ORDER that every PE of the job can open.
+// The choice of the transport for PEs of other hosts when the user leaves it open (NPUSHMEM_REMOTE_TRANSPORT=auto). The
+// candidates are those of NPUSHMEM_REMOTE_ORDER that every PE of the job can open. The first one is chosen, unless the
+// costs that the transports report (estimated_ns) differ: then the one whose most expensive path between two hosts is
+// the cheapest.
+//
+// Opening a transport takes up to 0.2 s of each PE, so further candidates are opened only where the costs can differ:
+// no candidate drives NICs by itself, and some host has a network device beside those of TCP, which may serve one
+// candidate and not another.
 
-struct RemoteTransportChoice {
-    std::optional<OwnedTransport> transport;  // empty: no transport was chosen, for the reason in `explanation`
-    std::string explanation;                  // for people
+struct RemoteCandidates {
+    std::vector<OwnedTransport> transports;  // in NPUSHMEM_REMOTE_ORDER
+    // For people: without candidates the reason, otherwise the transports that were not opened, with reasons.
+    std::string text;
 };
 
 // Collective over a job of several hosts. `served` says that this PE's selection already has a transport for other
-// hosts. `open` opens a transport by name. No PE gets a transport if the user of any PE made another choice.
-Result<RemoteTransportChoice> choose_remote_transport(
-    const Settings& settings, bool served, Bootstrap& bootstrap,
+// hosts, `fabric` that its host has a network device beside those of TCP. `open` opens a transport by name. There are
+// no candidates if the user of any PE made another choice.
+Result<RemoteCandidates> open_remote_candidates(
+    const Settings& settings, bool served, bool fabric, Bootstrap& bootstrap,
     const std::function<Result<OwnedTransport>(const std::string& name)>& open);
+
+// Returns whether this host has a device of InfiniBand's or Slingshot's class, which RoCE, Omni-Path and EFA have too.
+bool has_fabric_device(const std::string& device_classes = "/sys/class");
 
 // How kernels operate on PEs that are not mapped: each core by itself, or through a proxy.
 struct RemoteModeChoice {
@@ -64,10 +75,17 @@ public:
     // Returns whether a transport reaches PEs of other hosts.
     [[nodiscard]] bool serves_other_hosts() const;
     void add(OwnedTransport opened) { transports_.push_back(std::move(opened)); }
+    // Adds the candidates for PEs of other hosts, which choose_candidate() reduces to one.
+    void add(RemoteCandidates candidates);
     // Ends the selection: no transport can be added afterwards. Fails if there are too many.
     Status complete_selection();
     // Returns whether a transport pins memory, so that the heap must keep its pages.
     [[nodiscard]] bool pins_memory() const;
+    // Returns whether a transport drives NICs that are assigned to it.
+    [[nodiscard]] bool has_nics() const;
+    // Collective, after the NICs are assigned, on which the costs depend: keeps one of the candidates, the same on all
+    // PEs, and closes the others. Returns the choice and its reason, for people; "" if there was nothing to choose.
+    Result<std::string> choose_candidate();
     // Holds the claims until the slice is deregistered.
     void hold(NicClaims claims) { nic_claims_ = std::move(claims); }
     // Collective: registers this PE's slice with every transport, and exchanges addresses and handles.
@@ -87,11 +105,18 @@ public:
 private:
     Result<EndpointRecord> endpoint_of(const NamedTransport& named, const npushmem_memory& slice);
     [[nodiscard]] npushmem_peer peer_of(int transport, int pe) const;
+    [[nodiscard]] npushmem_peer peer_at(int pe, std::span<const std::byte> address) const;
+    // Collective: the estimated time of the most expensive path between two hosts. 0: unknown for some path; infinite:
+    // some path does not exist.
+    Result<double> cost_between_hosts(Transport& transport) const;
     [[nodiscard]] std::uint64_t id_of(int transport) const;
 
     const JobMembership& job_;
     std::vector<OwnedTransport> transports_;
     std::vector<NamedTransport> named_;
+    std::size_t candidates_ = 0;          // the last ones of transports_
+    std::string candidates_text_;         // RemoteCandidates::text
+    JobLiveness* liveness_ = nullptr;     // from build_map on
     std::vector<std::uint64_t> regions_;  // of the own slice, per transport
     PeerAddressTable peer_addresses_;
     std::unique_ptr<TransportMap> map_;

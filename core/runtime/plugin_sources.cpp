@@ -44,6 +44,7 @@ Result<OwnedTransport> open_one(const PluginFinder& finder, const TransportStack
                           std::move(opened).value(),
                           (innermost & NPUSHMEM_CAP_REMOTE) != 0,
                           (innermost & NPUSHMEM_CAP_PINS) != 0,
+                          (innermost & NPUSHMEM_CAP_DEVICES) != 0,
                           {}};
 }
 
@@ -80,7 +81,7 @@ Status append_selection(const char* variable, const std::string& text, std::vect
     return {};
 }
 
-// Returns TRANSPORTS, then REMOTE_TRANSPORT unless choose_remote_transport() decides it.
+// Returns TRANSPORTS, then REMOTE_TRANSPORT unless open_remote_candidates() decides it.
 Result<std::vector<SelectedStack>> selected_transports(const Settings& settings) {
     std::vector<SelectedStack> out;
     const std::string word = lowercase(settings.remote_transport);

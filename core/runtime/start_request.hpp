@@ -33,6 +33,7 @@ struct OwnedTransport {
     std::unique_ptr<Transport> transport;
     bool remote = false;  // reaches PEs of other hosts
     bool pins = false;    // the heap's pages must not be replaced
+    bool nics = false;    // drives NICs that are assigned to it
     std::string why{};    // the reason for the selection, for people; empty: given
 };
 

@@ -67,8 +67,9 @@ private:
     Status exchange_pe_records();
     Status make_memory();
     Status open_transports();
-    Status choose_remote_transport();
+    Status open_remote_candidates();
     Status assign_nics();
+    Status choose_remote_transport();
     Status exchange_endpoints();
     Status build_map();
     Status map_peers();
@@ -101,8 +102,9 @@ Result<std::unique_ptr<Runtime>> Startup::run() {
         {"exchange of PE records", &Startup::exchange_pe_records},  // versions, host identities, PEs of each host
         {"symmetric memory", &Startup::make_memory},  // one shared segment per host, this PE's heap and variables
         {"transports", &Startup::open_transports},    // in the order of NPUSHMEM_TRANSPORTS
-        {"remote transport", &Startup::choose_remote_transport},  // for PEs of other hosts, if there are any
+        {"remote transports", &Startup::open_remote_candidates},  // for PEs of other hosts, if there are any
         {"NIC assignment", &Startup::assign_nics},                // once per host, then each PE takes its own
+        {"choice of the remote transport", &Startup::choose_remote_transport},  // by costs, which depend on the NICs
         {"exchange of endpoints", &Startup::exchange_endpoints},
         {"transport map", &Startup::build_map},     // which transport serves which PE
         {"mapping of peers", &Startup::map_peers},  // where the CPU finds mapped peers
@@ -196,21 +198,30 @@ Status Startup::open_transports() {
     return {};
 }
 
-Status Startup::choose_remote_transport() {
+Status Startup::open_remote_candidates() {
     JobTransports& transports = *parts_.transports;
     if (parts_.job->layout().hosts() > 1) {
-        auto choice = npushmem::choose_remote_transport(
-            settings(), transports.serves_other_hosts(), parts_.job->bootstrap(), [this](const std::string& name) {
+        auto candidates = npushmem::open_remote_candidates(
+            settings(), transports.serves_other_hosts(), has_fabric_device(), parts_.job->bootstrap(),
+            [this](const std::string& name) {
                 return sources_.open_transport(name, *parts_.config, parts_.services->table(), transport_params());
             });
-        if (!choice.ok()) return choice.status();
-        remote_transport_text_ = std::move(choice.value().explanation);
-        if (choice.value().transport) {
-            choice.value().transport->why = remote_transport_text_;
-            transports.add(std::move(*choice.value().transport));
-        }
+        if (!candidates.ok()) return candidates.status();
+        transports.add(std::move(candidates).value());
     }
-    if (Status complete = transports.complete_selection(); !complete.ok()) return complete;
+    return transports.complete_selection();
+}
+
+Status Startup::choose_remote_transport() {
+    JobTransports& transports = *parts_.transports;
+    const bool had_nics = transports.has_nics();
+    auto choice = transports.choose_candidate();
+    if (!choice.ok()) return choice.status();
+    remote_transport_text_ = std::move(choice).value();
+    if (had_nics && !transports.has_nics()) {
+        nics_ = {};
+        transports.hold({});
+    }
     if (transports.pins_memory()) parts_.slices->heap().retain_pages();
     return {};
 }

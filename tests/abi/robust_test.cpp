@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "core/plugin/bootstrap_choice.hpp"
 #include "core/plugin/loader.hpp"
@@ -48,6 +50,7 @@ TEST(Robust, AbsentFunctionsBehaveAsTheHeaderSpecifies) {
     EXPECT_EQ(sound->progress(), Code::again);
     npushmem_event event{};
     EXPECT_EQ(sound->poll_event(event), Code::again);
+    EXPECT_EQ(sound->forget(1), Code::ok);
 }
 
 TEST(Robust, DropsUndeclaredCapabilitiesAndTruncatesLongAnswers) {
@@ -65,11 +68,65 @@ TEST(Robust, ThrowingFunctionsBecomeCodes) {
     const fakes::FakeHost host;
     const auto throwing = opened("throwing", host);
     EXPECT_FALSE(throwing->reach(npushmem_peer{}).reachable());
+    EXPECT_EQ(throwing->reach(npushmem_peer{}).why, "reach failed: reach");
     EXPECT_EQ(throwing->create_queue().status().message(), "no queue today");
     EXPECT_EQ(throwing->import_memory(0, {}).status().code(), Code::memory);
     EXPECT_EQ(throwing->register_memory(npushmem_memory{}).status().code(), Code::system);
     EXPECT_EQ(throwing->put(0, {}, nullptr), Code::system);
     EXPECT_EQ(throwing->quiet(0), Code::system);
+}
+
+TEST(Robust, AnEventDeliversTheMessageOfAThrowingFunction) {
+    const fakes::FakeHost host;
+    const auto throwing = opened("throwing", host);
+    npushmem_event event{};
+    EXPECT_EQ(throwing->poll_event(event), Code::again);
+    npushmem_rma op{};
+    op.pe = 3;
+    EXPECT_EQ(throwing->get(0, op, nullptr), Code::system);
+    EXPECT_EQ(throwing->put(0, op, nullptr), Code::system) << "its message is dropped: the first one is kept";
+    ASSERT_EQ(throwing->poll_event(event), Code::ok);
+    EXPECT_EQ(event.struct_size, sizeof event);
+    EXPECT_EQ(event.pe, 3);
+    EXPECT_EQ(event.code, NPUSHMEM_E_SYSTEM);
+    EXPECT_EQ(text_of(event.message), "get of the plugin threw: the wire broke");
+    EXPECT_EQ(throwing->poll_event(event), Code::again) << "told twice";
+    EXPECT_EQ(throwing->forget(1), Code::memory);
+    ASSERT_EQ(throwing->poll_event(event), Code::ok);
+    EXPECT_EQ(event.code, NPUSHMEM_E_MEMORY);
+    EXPECT_EQ(throwing->quiet(0), Code::system);
+    ASSERT_EQ(throwing->poll_event(event), Code::ok);
+    EXPECT_THAT(text_of(event.message), HasSubstr("something that is no std::exception"));
+}
+
+// Threads that fail at the same time: every delivered event is whole.
+TEST(Robust, MessagesOfThrowingFunctionsAreWholeWhenThreadsFailTogether) {
+    const fakes::FakeHost host;
+    const auto throwing = opened("throwing", host);
+    constexpr int calls = 2000;
+    std::atomic<int> running{2};
+    const auto fail = [&](int pe) {
+        npushmem_rma op{};
+        op.pe = pe;
+        for (int i = 0; i < calls; ++i) EXPECT_EQ(throwing->get(0, op, nullptr), Code::system);
+        running.fetch_sub(1, std::memory_order_relaxed);
+    };
+    std::thread first(fail, 1);
+    std::thread second(fail, 2);
+    int delivered = 0;
+    npushmem_event event{};
+    for (bool last = false; !last;) {
+        last = running.load(std::memory_order_relaxed) == 0;
+        while (throwing->poll_event(event) == Code::ok) {
+            ++delivered;
+            EXPECT_TRUE(event.pe == 1 || event.pe == 2);
+            EXPECT_EQ(text_of(event.message), "get of the plugin threw: the wire broke");
+        }
+    }
+    first.join();
+    second.join();
+    while (throwing->poll_event(event) == Code::ok) ++delivered;
+    EXPECT_GE(delivered, 1);
 }
 
 bool is_loaded(const std::string& file) {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/plugin/transport_stack.hpp"
+#include "npushmem/testing/contract.hpp"
 #include "npushmem/testing/fake_host.hpp"
 #include "tests/contract/pe.hpp"
 
@@ -19,21 +19,27 @@ namespace npushmem::contract {
 // different jobs or hosts.
 enum class Layout { one_file, own_files };
 
+// What a case tests: a transport, and the layout of the memory. Lives as long as the program.
 struct Subject {
-    std::string label;  // "fault(p2p)", with what distinguishes it
-    LoadedStack stack;
-    Layout layout;
-    const fakes::FakeHost* host;
-    // The command line of this program, and the subject's number among its subjects, for child processes.
-    std::vector<std::string> command;
-    std::size_t number;
-    std::uint32_t devices = 0;  // number of the transport's devices per PE; 0: the transport chooses
+    Subject(TransportSubject tested, Layout memory_layout);
 
-    [[nodiscard]] std::uint64_t declared_capabilities() const { return stack.front()->table().capabilities; }
+    // "<name>/one_file" or "<name>/own_files".
+    [[nodiscard]] std::string suite() const;
+    [[nodiscard]] std::uint64_t declared_capabilities() const { return transport.capabilities; }
+    // Opens one instance.
+    [[nodiscard]] Result<std::unique_ptr<Transport>> open(const npushmem_transport_params& params) const;
+    // The same, and assigns devices as the library does: PEs start with successive devices, so that the two ends of a
+    // connection use different devices.
+    [[nodiscard]] Result<std::unique_ptr<Transport>> open_with_devices(const npushmem_transport_params& params) const;
+
+    TransportSubject transport;
+    Layout layout;
+    std::shared_ptr<fakes::FakeHost> host;  // of all instances, with the subject's configuration
 };
 
 // Several connected PEs in one process, over the transport under test.
 
+// The same in all processes of a user. Transports compare it only with that of peers.
 npushmem_host_id this_host();
 npushmem_transport_params params_of(int pe, int npes);
 npushmem_peer peer_of(int pe);
@@ -42,6 +48,7 @@ class Fabric {
 public:
     static constexpr std::uint64_t pe_bytes = 4ULL << 20;
 
+    // Opens and connects `npes` PEs, 1 to 16.
     static Result<std::unique_ptr<Fabric>> make(const Subject& subject, int npes);
 
     [[nodiscard]] const Subject& subject() const { return subject_; }
@@ -53,7 +60,6 @@ public:
 private:
     explicit Fabric(const Subject& subject) : subject_(subject) {}
     Status open(int npes);
-    Status assign(int pe, Transport& transport) const;
     Status connect_all();
     void progress_all();
 
@@ -64,7 +70,7 @@ private:
 // Makes one slice per PE according to `layout`.
 std::vector<std::unique_ptr<Slice>> make_slices(Layout layout, int npes, std::uint64_t bytes);
 
-// A case of the contract. The program registers all cases for each subject.
+// A case of the contract. All cases are registered for each subject and layout.
 
 struct Case {
     const char* name;
@@ -79,21 +85,11 @@ std::vector<Case> atomic_cases();
 std::vector<Case> ordering_cases();
 std::vector<Case> queue_cases();
 std::vector<Case> error_cases();
-std::vector<Case> process_cases();
-std::vector<Case> load_cases();       // many operations, large transfers, many PEs, queues under load
-std::vector<Case> alignment_cases();  // every alignment and page border; aligned puts of 4 and 8 bytes
-std::vector<Case> refusal_cases();    // unknown numbers, malformed handles and addresses
-std::vector<Case> sequence_cases();   // random sequences against a reference model
-
-// Arguments of a child process: `subject`, PE, channel to its parent, and the memory's file or -1.
-struct ChildArguments {
-    std::size_t subject = 0;
-    int pe = -1;
-    int channel = -1;
-    int file = -1;
-};
-inline constexpr const char* child_option = "--child";
-// Does the work of a child process. Returns its exit status.
-int run_child(const Subject& subject, const ChildArguments& arguments);
+std::vector<Case> load_cases();        // many operations, large transfers, many PEs, queues under load
+std::vector<Case> alignment_cases();   // every alignment and page border; aligned puts of 4 and 8 bytes
+std::vector<Case> refusal_cases();     // unknown numbers, malformed handles and addresses
+std::vector<Case> sequence_cases();    // random sequences against a reference model
+std::vector<Case> strictness_cases();  // rules that seeded defects have shown to be untested
+std::vector<Case> minor_1_cases();     // costs, rails and forget
 
 }  // namespace npushmem::contract

@@ -10,7 +10,7 @@ namespace {
 void opens_and_closes_repeatedly(Fabric& fabric) {
     const Subject& subject = fabric.subject();
     for (int i = 0; i < 20; ++i) {
-        auto opened = open_stack(subject.stack, subject.host->table(), params_of(0, 1));
+        auto opened = subject.open(params_of(0, 1));
         ASSERT_TRUE(opened.ok()) << opened.status().message();
     }
 }
@@ -18,7 +18,7 @@ void opens_and_closes_repeatedly(Fabric& fabric) {
 void closes_with_everything_in_use(Fabric& fabric) {
     const Subject& subject = fabric.subject();
     const auto slices = make_slices(subject.layout, 1, 4096);
-    auto opened = open_stack(subject.stack, subject.host->table(), params_of(0, 1));
+    auto opened = subject.open(params_of(0, 1));
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     Transport& transport = *opened.value();
     ASSERT_TRUE(transport.create_queue().ok());

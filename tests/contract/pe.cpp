@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/contract/pe.hpp"
 
+#include <atomic>
 #include <thread>
 
 namespace npushmem::contract {
+namespace {
+
+// Set before the threads of a case start.
+std::atomic<std::chrono::milliseconds> current_patience{std::chrono::seconds(20)};
+
+}  // namespace
+
+std::chrono::milliseconds patience() { return current_patience.load(std::memory_order_relaxed); }
+void set_patience(std::chrono::milliseconds limit) { current_patience.store(limit, std::memory_order_relaxed); }
 
 Pe::~Pe() {
     for (const auto& [pe, remote] : remote_) (void)transport_->release_memory(remote);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,18 @@
 
 namespace npushmem::contract {
 
+// Stages have different names within a case.
+
+struct ProcessRole;
+
 // The side of one PE.
 class PeProcess {
 public:
+    PeProcess(const Subject& subject, const ProcessRole& role);
+    PeProcess(const PeProcess&) = delete;
+    PeProcess& operator=(const PeProcess&) = delete;
+    ~PeProcess();
+
     // Opens the transport, publishes the memory, exchanges addresses and handles with all PEs, connects to those that
     // it reaches. Collective over the processes that `PeProcesses::connect` serves.
     void connect();
@@ -32,6 +42,10 @@ public:
     void tell(const std::string& stage);
     // Gives the parent a number, for PeProcesses::value_of.
     void give(std::uint64_t value);
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
 };
 
 // The side of the parent.
@@ -39,34 +53,43 @@ class PeProcesses {
 public:
     // Starts the processes; `bytes_per_pe` of symmetric memory each.
     PeProcesses(const Subject& subject, int npes, std::uint64_t bytes_per_pe = Fabric::pe_bytes);
+    PeProcesses(const PeProcesses&) = delete;
+    PeProcesses& operator=(const PeProcesses&) = delete;
     ~PeProcesses();  // kills those that are left
 
     [[nodiscard]] int npes() const;
     // Serves PeProcess::connect of all processes. Returns false, with a failed expectation, if a process ended.
     bool connect();
-    // Waits until every living PE has reached `stage`.
+    // Waits until every living PE has told or reached `stage`. Returns false, with a failed expectation, if one ends
+    // with a failure before, or does not reach it within twice the subject's patience: so that the PE's own wait, which
+    // says more, ends first. A PE that has ended with success is not waited for.
     bool wait_for(const std::string& stage);
-    // Waits until this PE has told or reached `stage`.
+    // The same for this PE, which must not end before.
     bool wait_for(int pe, const std::string& stage);
     // Lets one PE, or every living PE, return from `reached`.
     void go(int pe);
     void go_all();
     // SIGKILL, SIGSTOP, SIGCONT; after SIGKILL waits until the process has gone and no longer counts it as living.
     void signal(int pe, int number);
-    // The last number that this PE gave.
+    // The last number that this PE gave, 0 if none. It is there once a later stage of the PE has been waited for.
     [[nodiscard]] std::uint64_t value_of(int pe) const;
     // Waits until all living processes have ended; each must end with success, within the case's deadline.
     void expect_all_to_end();
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
 };
 
 // One kind of case: `parent` runs in the case's process, `pe` in each process that PeProcesses starts.
 struct ProcessCase {
     const char* name;
-    std::uint64_t needs;  // capabilities that some pair of PEs must offer, else the case is skipped
+    std::uint64_t needs;  // capabilities that some pair of different PEs must offer, else the case is skipped
     void (*parent)(const Subject& subject);
     void (*pe)(PeProcess& process);
 };
 
+std::vector<ProcessCase> reach_cases();     // processes access each other's memory
 std::vector<ProcessCase> death_cases();     // a PE that is killed
 std::vector<ProcessCase> progress_cases();  // who progresses the target; malformed messages
 

@@ -32,12 +32,13 @@ Rail to_rail(const Machine& machine, const npushmem_device& device) {
     rail.state = device.state == NPUSHMEM_PORT_ACTIVE ? PortState::active : PortState::down;
     rail.bits_per_second = device.bits_per_second;
     rail.location = location_of(machine, text_of(device.pci_address), rail.nic);
+    if (device.rail > 0) rail.number = device.rail - 1;
     return rail;
 }
 
 void append_rails(std::vector<Rail>& rails, const Nic& nic) {
     for (const auto& port : nic.ports) {
-        rails.push_back({nic.name, port.number, port.state, port.bits_per_second, {nic.pci, nic.numa}});
+        rails.push_back({nic.name, port.number, port.state, port.bits_per_second, {nic.pci, nic.numa}, std::nullopt});
     }
 }
 
@@ -71,7 +72,8 @@ Result<std::vector<std::uint32_t>> rail_numbers(std::span<const Rail> rails, con
     const auto given = configured_rails(entries.value(), ports);
     if (!given.ok()) return given.status();
     std::vector<std::uint32_t> out;
-    for (const auto& number : given.value()) out.push_back(number.value_or(static_cast<unsigned>(out.size())));
+    for (std::size_t i = 0; i < rails.size(); ++i)
+        out.push_back(given.value()[i].value_or(rails[i].number.value_or(static_cast<std::uint32_t>(i))));
     return out;
 }
 

@@ -19,8 +19,9 @@ struct Rail {
     std::string nic;
     unsigned port = 1;
     PortState state = PortState::unknown;
-    std::uint64_t bits_per_second = 0;  // 0 when unknown
-    Location location;                  // empty when the machine does not contain the NIC
+    std::uint64_t bits_per_second = 0;                   // 0 when unknown
+    Location location;                                   // empty when the machine does not contain the NIC
+    std::optional<std::uint32_t> number = std::nullopt;  // that the transport reports for the port
 };
 
 // "mlx5_0:1".
@@ -34,8 +35,9 @@ std::vector<Rail> rails_of(const Machine& machine, std::span<const npushmem_devi
 // interfaces if it has no verbs device (an interface next to a verbs device is the same hardware).
 std::vector<Rail> rails_of(const Machine& machine);
 
-// The rail numbers that pair ports of two hosts: the rail's position among the host's rails, in the machine's order, or
-// the number that NPUSHMEM_NIC_RAILS (`nic_rails`) gives. Fails with Code::config as configured_rails does.
+// The rail numbers that pair ports of two hosts. The first of these that exists: the number that NPUSHMEM_NIC_RAILS
+// (`nic_rails`) gives; the one that the transport reports, by which it connects the port; the rail's position among the
+// host's rails, in the machine's order. Fails with Code::config as configured_rails does.
 Result<std::vector<std::uint32_t>> rail_numbers(std::span<const Rail> rails, const std::string& nic_rails);
 
 }  // namespace npushmem::topology

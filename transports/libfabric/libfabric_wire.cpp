@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstring>
+#include <string_view>
 
 namespace npushmem::libfabric {
 namespace {
@@ -34,6 +35,22 @@ constexpr std::array<FabricAtomic, NPUSHMEM_ATOMIC_COUNT> atomics{{{FI_ATOMIC_RE
                                                                    {FI_BOR, FI_FETCH_ATOMIC},
                                                                    {FI_BXOR, FI_FETCH_ATOMIC}}};
 
+// libfabric reports the speed of the link for some NICs, and no latencies. The layer ofi_rxm adds one of its own.
+void set_cost(const fi_info& info, network::WireTraits& traits) {
+    constexpr std::uint64_t efa_latency_ns = 15'000;
+    constexpr std::uint64_t rxm_latency_ns = 1'000;
+    const std::string_view provider = info.fabric_attr->prov_name;
+    if (provider.find("tcp") != provider.npos || provider.find("sockets") != provider.npos) {
+        traits.latency_ns = network::tcp_latency_ns;
+        traits.bytes_per_second = network::tcp_bytes_per_second;
+        return;
+    }
+    traits.latency_ns = provider.find("efa") != provider.npos ? efa_latency_ns : network::rdma_latency_ns;
+    if (provider.find("rxm") != provider.npos) traits.latency_ns += rxm_latency_ns;
+    const bool known = info.nic != nullptr && info.nic->link_attr != nullptr;
+    if (known) traits.bytes_per_second = info.nic->link_attr->speed / 8;
+}
+
 std::uint32_t atomics_on(const Domain& domain, fi_datatype type) {
     std::uint32_t out = 0;
     for (std::size_t i = 0; i < atomics.size(); ++i)
@@ -55,6 +72,7 @@ LibfabricWire::LibfabricWire(ChosenProvider provider, int npes)
     traits_.delivery = provider.delivery;
     traits_.inject_bytes = info.tx_attr->inject_size;
     traits_.message_bytes = max_message_bytes;
+    set_cost(info, traits_);
 }
 
 Result<std::unique_ptr<network::Wire>> LibfabricWire::open(ChosenProvider provider, int npes) {

@@ -68,7 +68,8 @@ Reach NetworkTransport::reach(const npushmem_peer& peer) {
     if (!route.ok()) return {0, 0, 0, route.status().message()};
     if (Status started = start_thread(); !started.ok()) return {0, 0, 0, started.message()};
     constexpr std::uint32_t all_atomics = (1U << NPUSHMEM_ATOMIC_COUNT) - 1;
-    return {settings_.capabilities(), all_atomics, all_atomics, std::move(route).value()};
+    return {settings_.capabilities(), all_atomics,       all_atomics,
+            std::move(route).value(), traits.latency_ns, traits.bytes_per_second};
 }
 
 Status NetworkTransport::connect(const npushmem_peer& peer) {
@@ -195,6 +196,13 @@ Code NetworkTransport::progress() {
 }
 
 Code NetworkTransport::poll_event(npushmem_event& out) { return events_.poll(lock_, out); }
+
+Code NetworkTransport::forget(int pe) {
+    const Lock guard(lock_);
+    if (!peers_.contains(pe) || pe == my_pe_) return Code::argument;
+    event_handler_.forget(pe);
+    return Code::ok;
+}
 
 Result<NetworkSettings> read_settings(const Host& host, const std::string& prefix) {
     NetworkSettings out;

@@ -77,6 +77,7 @@ public:
     Code test(std::uint64_t queue, std::uint64_t token) override;
     Code progress() override;
     Code poll_event(npushmem_event& out) override;
+    Code forget(int pe) override;
 
 protected:
     // Replaces the constructor's wire. Call it before anything else.

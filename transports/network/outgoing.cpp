@@ -86,14 +86,19 @@ int OutgoingOperations::fail(const std::function<bool(LaneId)>& lost, Code code)
     return failed;
 }
 
-void Flow::forget_delivery(Code code) {
-    if (undelivered || unhandled) queue->failures.emplace_back(0, code);
+bool Flow::forget_delivery(Code code) {
+    const bool unknown = undelivered || unhandled;
+    if (unknown) queue->failures.emplace_back(0, code);
     undelivered = unhandled = fenced = false;
+    return unknown;
 }
 
-void OutgoingOperations::forget_peer(int pe, Code code) {
+int OutgoingOperations::forget_peer(int pe, Code code) {
+    int unknown = 0;
     for (auto& [number, queue] : queues_)
-        if (const auto flow = queue->flows.find(pe); flow != queue->flows.end()) flow->second->forget_delivery(code);
+        if (const auto flow = queue->flows.find(pe); flow != queue->flows.end())
+            unknown += flow->second->forget_delivery(code) ? 1 : 0;
+    return unknown;
 }
 
 std::vector<OutgoingQueue*> OutgoingOperations::lose_lane(LaneId lane_id, Code code) {
@@ -103,7 +108,7 @@ std::vector<OutgoingQueue*> OutgoingOperations::lose_lane(LaneId lane_id, Code c
         if (found == queue->flows.end() || found->second->lane_id != lane_id || found->second->lost != Code::ok)
             continue;
         found->second->lost = code;
-        found->second->forget_delivery(code);
+        (void)found->second->forget_delivery(code);
         users.push_back(queue.get());
     }
     return users;

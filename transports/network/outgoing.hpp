@@ -37,8 +37,9 @@ struct Flow {
     bool fenced = false;        // after the operations in flight were posted
     bool active = false;        // in the queue's list of active flows
 
-    // The peer or the lane is lost. Records a failure when the delivery of an earlier operation is unknown.
-    void forget_delivery(Code code);
+    // The peer or the lane is lost. Records a failure, and returns true, when the delivery of an earlier operation is
+    // unknown.
+    bool forget_delivery(Code code);
 };
 
 // One posted operation. Its address is stable until it returns to the pool.
@@ -199,8 +200,9 @@ public:
 
     // Fails the operations in flight on these lanes once. Returns their number.
     int fail(const std::function<bool(LaneId)>& lost, Code code);
-    // Every queue's next quiet reports the writes and requests of unknown delivery to this peer.
-    void forget_peer(int pe, Code code);
+    // Every queue's next quiet reports the writes and requests of unknown delivery to this peer. Returns the number of
+    // queues that have some.
+    int forget_peer(int pe, Code code);
     // Queues on this lane can no longer reach the peer, which their next call reports. Returns them.
     std::vector<OutgoingQueue*> lose_lane(LaneId lane_id, Code code);
     // True when the wire may still use memory of the queue's caller. Also considers operations on lost lanes. The wire

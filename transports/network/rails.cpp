@@ -143,6 +143,9 @@ WireTraits Rails::combined_traits() const {
         out.inject_bytes = std::min(out.inject_bytes, more.inject_bytes);
         out.message_bytes = std::min(out.message_bytes, more.message_bytes);
         out.write_as_message_bytes = std::min(out.write_as_message_bytes, more.write_as_message_bytes);
+        out.latency_ns = std::max(out.latency_ns, more.latency_ns);
+        const bool known = out.bytes_per_second != 0 && more.bytes_per_second != 0;
+        out.bytes_per_second = known ? out.bytes_per_second + more.bytes_per_second : 0;
         out.atomic_32 &= more.atomic_32;
         out.atomic_64 &= more.atomic_64;
         out.signals &= more.signals;

@@ -39,7 +39,16 @@ struct WireTraits {
     // Delivery::in_order_on_completion.
     std::uint32_t signals = 0;
     std::size_t write_as_message_bytes = 0;  // maximum size of a write that is faster as a message
+    // Typical cost of the network, as in npushmem_reach; 0: unknown.
+    std::uint64_t latency_ns = 0;
+    std::uint64_t bytes_per_second = 0;
 };
+
+// Typical latencies, by which the host compares transports. Through the kernel's TCP the CPU limits the transfer, not
+// the link, so that the same numbers apply to all libraries over it.
+inline constexpr std::uint64_t tcp_latency_ns = 25'000;
+inline constexpr std::uint64_t tcp_bytes_per_second = 2'500'000'000;
+inline constexpr std::uint64_t rdma_latency_ns = 2'000;
 
 // Identifies a posted operation until it completes. `scratch` comes first, for libraries that need memory of their own
 // for each operation.
@@ -149,8 +158,8 @@ public:
     // For in-order deliveries: true when all operations posted on this lane take effect before later ones. False: later
     // ones may overtake some of them until these have completed.
     [[nodiscard]] virtual bool in_order(LaneId /*lane_id*/) const { return true; }
-    // The peer is no longer used: its operations in flight complete soon, with any code. May be called from within
-    // progress.
+    // The peer, which may not have been added, is no longer used: its operations in flight complete soon, with any
+    // code, or not at all. May be called repeatedly, and from within progress.
     virtual void forget(int /*pe*/) {}
     // The lane is no longer used; not for lane 0, and not from within progress. Releases the lane's resources that no
     // other peer uses. In-flight operations may complete later or not at all. The next use creates the lane again.

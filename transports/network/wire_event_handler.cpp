@@ -102,16 +102,29 @@ void WireEventHandler::lost(LaneId lane_id, Code code, const std::string& why) {
         lose_lane(lane_id, code, reason);
 }
 
-void WireEventHandler::lose_peer(int pe, Code code, const std::string& why) {
-    if (!peers_.record_loss(pe, code)) return;
+int WireEventHandler::end_peer(int pe, Code code) {
     lanes_.drop_backlogs(pe);
     target_.forget(pe);
     wire_->forget(pe);
     const int failed = operations_.fail([pe](LaneId lane_id) { return lane_id.pe == pe; }, code);
-    operations_.forget_peer(pe, code);
+    return failed + operations_.forget_peer(pe, code);
+}
+
+void WireEventHandler::lose_peer(int pe, Code code, const std::string& why) {
+    if (!peers_.record_loss(pe, code)) return;
+    const int failed = end_peer(pe, code);
     events_.report(code, pe,
                    fmt::format("{} is lost over {}: {}; {} operation{} under way", peers_.name_of(pe),
                                wire_->traits().name, why, failed, failed == 1 ? " was" : "s were"));
+}
+
+void WireEventHandler::forget(int pe) {
+    if (!peers_.record_loss(pe, Code::peer_dead)) return;
+    const int failed = end_peer(pe, Code::peer_dead);
+    if (failed == 0) return;
+    events_.report(Code::peer_dead, pe,
+                   fmt::format("PE {} has died or finalized; {} operation{} under way to {} over {}", pe, failed,
+                               failed == 1 ? " was" : "s were", peers_.name_of(pe), wire_->traits().name));
 }
 
 // Other queues can still reach the peer.

@@ -25,6 +25,9 @@ public:
     void completed(WireContext& context, Code code, const std::string& why) override;
     void arrived(std::span<const std::byte> message) override;
     void lost(LaneId lane_id, Code code, const std::string& why) override;
+    // The caller knows that the peer has died or left: ends its operations and its connection. Reports an event only
+    // if operations were under way, because the caller needs none for what it knows.
+    void forget(int pe);
     // Checks every peer for silence. Call this every tick.
     void check_peers();
 
@@ -33,6 +36,9 @@ private:
     void handle_hello(const MessageHeader& head, std::span<const std::byte> address);
     void handle_answer(std::span<const std::byte> message);
     void lose_peer(int pe, Code code, const std::string& why);
+    // Ends the operations and the connection of a peer whose loss is recorded. Returns the number of operations whose
+    // callers get `code`.
+    int end_peer(int pe, Code code);
     void lose_lane(LaneId lane_id, Code code, const std::string& why);
     void check_peer(int pe);
 

@@ -83,6 +83,7 @@ const char* TraceTransport::name_of_function(Function function) {
                                                             "release_memory",
                                                             "create_queue",
                                                             "destroy_queue",
+                                                            "forget",
                                                             "put",
                                                             "get",
                                                             "atomic",
@@ -206,6 +207,11 @@ Code TraceTransport::test(std::uint64_t queue, std::uint64_t token) {
 Code TraceTransport::progress() {
     return traced(
         progress_, 0, [&] { return inner().progress(); }, [] { return std::string(); });
+}
+
+Code TraceTransport::forget(int pe) {
+    return traced(
+        forget_, 0, [&] { return inner().forget(pe); }, [&] { return fmt::format("pe {}", pe); });
 }
 
 Code TraceTransport::poll_event(npushmem_event& out) {

@@ -70,6 +70,7 @@ public:
     Code test(std::uint64_t queue, std::uint64_t token) override;
     Code progress() override;
     Code poll_event(npushmem_event& out) override;
+    Code forget(int pe) override;
 
 private:
     enum Function : std::size_t {
@@ -81,6 +82,7 @@ private:
         release_,
         create_queue_,
         destroy_queue_,
+        forget_,
         put_,
         get_,
         atomic_,

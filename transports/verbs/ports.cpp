@@ -201,6 +201,7 @@ Result<PortSelection> PortSelection::find(VerbsLibrary& library, const VerbsSett
     auto rails = rails_of_ports(out.ports_, settings.nic_rails);
     if (!rails.ok()) return rails.status();
     out.rails_ = std::move(rails).value();
+    for (std::size_t i = 0; i < out.ports_.size(); ++i) out.ports_[i].rail = out.rails_[i].number + 1;
     out.chosen_ = port_for(out.ports_, local_index);
     return out;
 }

@@ -106,6 +106,8 @@ Status VerbsWire::find_traits() {
     const char* const kind = !port.ethernet()                              ? "InfiniBand"
                              : port.gid().gid_type == IBV_GID_TYPE_ROCE_V1 ? "RoCE v1"
                                                                            : "RoCE v2";
+    traits_.latency_ns = network::rdma_latency_ns;
+    traits_.bytes_per_second = ports_.chosen().bits_per_second / 8;
     traits_.inject_bytes = probe.value()->pair().inline_bytes();
     if (traits_.inject_bytes >= sizeof(std::uint64_t)) traits_.signals = 1U << NPUSHMEM_SIGNAL_SET;
     const bool coherent = port.device().atomic_cap == IBV_ATOMIC_GLOB;

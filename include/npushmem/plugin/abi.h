@@ -7,8 +7,10 @@
  *    min(its own size, struct_size) bytes and treats the rest as zero;
  *  - the major version is part of the one exported symbol's name, the minor version counts appended fields;
  *  - strings passed in live for the call; strings in a table live as long as the library is loaded;
- *  - no function throws, exits or aborts; a failure is a code and, where an `npushmem_error` is passed, a message
- *    written by the first function that knows the cause: what was attempted, on which object, with which values.
+ *  - no function throws, exits or aborts. The C++ classes of this folder turn an exception of a plugin into a code and
+ *    a message with its what(): NPUSHMEM_E_MEMORY for std::bad_alloc, else NPUSHMEM_E_SYSTEM. A failure is a code and,
+ * where an `npushmem_error` is passed, a message written by the first function that knows the cause: what was
+ * attempted, on which object, with which values.
  */
 #ifndef NPUSHMEM_PLUGIN_ABI_H
 #define NPUSHMEM_PLUGIN_ABI_H

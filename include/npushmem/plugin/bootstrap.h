@@ -2,11 +2,21 @@
 /* The bootstrap table: independent processes become PEs 0..npes-1 that can exchange bytes.
  *
  * A plugin `libnpushmem_bootstrap_<name>.so` exports NPUSHMEM_BOOTSTRAP_ENTRY. Authors in C++ derive from
- * `npushmem::Bootstrap` (bootstrap.hpp) and use NPUSHMEM_EXPORT_BOOTSTRAP.
+ * `npushmem::Bootstrap` (bootstrap.hpp) and use NPUSHMEM_EXPORT_BOOTSTRAP, or NPUSHMEM_EXPORT_BOOTSTRAP_WITH_CONFIG if
+ * the plugin has configuration rows.
  *
- * Every rank calls collectives in the same order, by one thread at a time. When a rank fails, calls abort, or dies,
- * every other rank's current or next call returns NPUSHMEM_E_ABORTED, NPUSHMEM_E_PEER_DEAD or NPUSHMEM_E_TIMEOUT with
- * the cause; no call waits indefinitely.
+ * Threads: one thread at a time calls an instance's collectives; `abort` and `check` may be called by another thread
+ * meanwhile.
+ *
+ * Collectives: every rank calls them in the same order with the same arguments. A rank whose `bytes` differ from the
+ * others' fails the job: no rank receives bytes of another collective or of another length. Ranks get
+ * NPUSHMEM_E_MISMATCH, or the codes below.
+ *
+ * Failures: when a rank fails, calls abort, or dies, every other rank's current or next call returns
+ * NPUSHMEM_E_ABORTED, NPUSHMEM_E_PEER_DEAD or NPUSHMEM_E_TIMEOUT with the cause; no call waits indefinitely. A job that
+ * has failed stays failed: all later collectives and checks of a rank that has seen the failure return an error with
+ * the first cause, and do not wait. A rank that has called close after its last collective has not failed: the others
+ * get an error only from a collective that needs it.
  */
 #ifndef NPUSHMEM_PLUGIN_BOOTSTRAP_H
 #define NPUSHMEM_PLUGIN_BOOTSTRAP_H
@@ -58,8 +68,9 @@ typedef struct npushmem_bootstrap_v1 {
                     int32_t* nranks, npushmem_error* error);
     /* Leaves the job without waiting for others; releases everything; never fails. */
     void (*close)(void* self);
-    /* Every rank gives `bytes` bytes (the same number on all ranks, 0 allowed) and receives nranks * bytes, in order of
-     * rank. `send` may be the own rank's place in `receive`. */
+    /* Every rank gives `bytes` bytes (the same number on all ranks, 0 allowed: then it is a barrier) and receives
+     * nranks * bytes, in order of rank. `send` may be the own rank's place in `receive`. After a failure the content of
+     * `receive` is undefined. */
     int32_t (*allgather)(void* self, const void* send, uint64_t bytes, void* receive, npushmem_error* error);
     /* No rank returns before all have entered. */
     int32_t (*barrier)(void* self, npushmem_error* error);

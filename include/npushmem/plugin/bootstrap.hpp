@@ -10,7 +10,9 @@
 // and, if it can stop waiting for a rank of such an id, a static
 //     Status rank_ended(const Host&, std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES>, int rank, int nranks,
 //                       const std::string& how)
-// then put one NPUSHMEM_EXPORT_BOOTSTRAP(...) (bootstrap_export.hpp) at the end of one source file.
+// then put one NPUSHMEM_EXPORT_BOOTSTRAP(...), or NPUSHMEM_EXPORT_BOOTSTRAP_WITH_CONFIG(...) with configuration rows
+// (bootstrap_export.hpp), at the end of one source file. A function that throws fails with Code::system, or with
+// Code::memory for std::bad_alloc, and the exception's what() as its message.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +35,8 @@ public:
 
     [[nodiscard]] virtual int rank() const = 0;
     [[nodiscard]] virtual int nranks() const = 0;
-    // receive.size() == nranks() * send.size(); all ranks give the same number of bytes.
+    // receive.size() == nranks() * send.size(); all ranks give the same number of bytes, else the job fails. Once this
+    // or barrier has failed, all later calls fail with the same cause and do not wait.
     virtual Status allgather(std::span<const std::byte> send, std::span<std::byte> receive) = 0;
     virtual Status barrier() = 0;
     virtual void abort(const std::string& /*reason*/) {}

@@ -25,9 +25,9 @@ struct BootstrapTrampolines {
         return guarded(error, [&] { return of(self).barrier(); });
     }
     static void abort(void* self, const char* reason) noexcept {
-        (void)guarded_code([&] {
+        (void)guarded(nullptr, [&] {
             of(self).abort(reason);
-            return Code::ok;
+            return Status{};
         });
     }
     static std::int32_t check(void* self, npushmem_error* error) noexcept {
@@ -108,7 +108,9 @@ std::int32_t rank_ended(const npushmem_host* host, const void* id, std::int32_t 
 
 }  // namespace npushmem::detail
 
-#define NPUSHMEM_EXPORT_BOOTSTRAP(Class, Name, Summary, Config, ConfigCount)                                     \
+// Class: the author's class. Name: a string literal, the plugin's name. Config: an array of npushmem_config_row with
+// static storage, or a null pointer and count 0.
+#define NPUSHMEM_EXPORT_BOOTSTRAP_WITH_CONFIG(Class, Name, Summary, Config, ConfigCount)                         \
     extern "C" NPUSHMEM_PLUGIN_EXPORT const npushmem_bootstrap_v1* NPUSHMEM_BOOTSTRAP_ENTRY(void) {              \
         using T = ::npushmem::detail::BootstrapTrampolines;                                                      \
         static const npushmem_bootstrap_v1 table = [] {                                                          \
@@ -145,3 +147,6 @@ std::int32_t rank_ended(const npushmem_host* host, const void* id, std::int32_t 
         return &table;                                                                                           \
     }                                                                                                            \
     static_assert(true, "")
+
+#define NPUSHMEM_EXPORT_BOOTSTRAP(Class, Name, Summary) \
+    NPUSHMEM_EXPORT_BOOTSTRAP_WITH_CONFIG(Class, Name, Summary, nullptr, 0)

@@ -55,6 +55,7 @@ public:
     Code test(std::uint64_t queue, std::uint64_t token) override { return inner_.test(queue, token); }
     Code progress() override { return inner_.progress(); }
     Code poll_event(npushmem_event& out) override { return inner_.poll_event(out); }
+    Code forget(int pe) override { return inner_.forget(pe); }
 
 protected:
     TableTransport& inner() { return inner_; }

@@ -3,12 +3,14 @@
 // that it wraps.
 #pragma once
 
+#include <cstddef>
+
 #include "npushmem/plugin/transport.hpp"
 
 namespace npushmem {
 
-// The caller guarantees a full-size table with every pointer set (as in the loader's copy) and keeps it, and the
-// library it points into, alive. Owning: the destructor closes the instance.
+// The caller guarantees a table with every pointer of its minor version set (as in the loader's copy) and keeps it, and
+// the library it points into, alive. Owning: the destructor closes the instance.
 //
 // One class, although it has more than twenty methods: it implements the transport interface, one method per function
 // of the table, and each method only calls that function.
@@ -53,9 +55,17 @@ public:
         npushmem_reach out{};
         out.struct_size = sizeof out;
         const std::int32_t code = table_.reach(self_, &peer, &out);
-        if (code != NPUSHMEM_OK) return {0, 0, 0, "reach failed: " + std::string(name_of(static_cast<Code>(code)))};
+        if (code != NPUSHMEM_OK) {
+            const std::string why = text_of(out.why);
+            return {0, 0, 0, "reach failed: " + (why.empty() ? std::string(name_of(static_cast<Code>(code))) : why)};
+        }
         // A peer cannot offer more than the plugin declares: the loader checked only the plugin's capabilities.
-        return {out.capabilities & table_.capabilities, out.atomic_32, out.atomic_64, text_of(out.why)};
+        return {out.capabilities & table_.capabilities,
+                out.atomic_32,
+                out.atomic_64,
+                text_of(out.why),
+                out.latency_ns,
+                out.bytes_per_second};
     }
     Status connect(const npushmem_peer& peer) override {
         npushmem_error error{};
@@ -118,6 +128,11 @@ public:
     Code poll_event(npushmem_event& out) override {
         out.struct_size = sizeof out;  // the rest stays unset: calls are frequent and mostly find nothing
         return as_code(table_.poll_event(self_, &out));
+    }
+    // A decorator gets its inner table from the host, which may be of an earlier minor version.
+    Code forget(int pe) override {
+        if (table_.struct_size < offsetof(npushmem_transport_v1, forget) + sizeof table_.forget) return Code::ok;
+        return table_.forget == nullptr ? Code::ok : as_code(table_.forget(self_, pe));
     }
 
     // For the loader, which passes them to a decorator's `open`.

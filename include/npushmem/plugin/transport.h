@@ -7,7 +7,8 @@
  *
  * Life of an instance, in this order:
  *   open → devices → use_devices → address → reach(peer)… → register_memory → import_memory(peer)… → map(peer)…
- *   → create_queue → [connect(peer) at first use] → data path → destroy_queue → deregister/release → close
+ *   → create_queue → [connect(peer) at first use] → data path → [forget(peer) that has died] → destroy_queue
+ *   → deregister/release → close
  *
  * Threads: one thread at a time calls set-up functions, possibly while others are on the data path or in
  * `destroy_queue`, which may wait. Data-path functions of different queues may run in different threads at once; the
@@ -18,6 +19,30 @@
  * put_signals, all atomics but FETCH) to each peer before all later operations to the same peer. Only their completion
  * orders earlier gets and FETCHes. put_signal delivers its data before its signal. (OpenSHMEM 1.6, section "Memory
  * Ordering Routines".)
+ *
+ * Torn words: a put of 4 or 8 bytes whose source and target are aligned to its size is one store at the target: no load
+ * and no get of the word sees a mixture of old and new bytes. An aligned get of 4 or 8 bytes is likewise one load.
+ * Longer, shorter and misaligned transfers may be seen in parts, in any order.
+ *
+ * Progress of the target: with NPUSHMEM_CAP_TARGET_PROGRESS an operation completes while its target makes no call.
+ * Without it the caller may have to wait until the target calls `progress`, `quiet` or `test`; a host that waits for
+ * anything therefore calls `progress` of every transport in use.
+ *
+ * Death of a peer: with NPUSHMEM_CAP_REPORTS_DEATH a transport detects it within the time that its variables give.
+ * Then outstanding and later operations to that peer fail with NPUSHMEM_E_PEER_DEAD (NPUSHMEM_E_UNREACHABLE or
+ * NPUSHMEM_E_TIMEOUT if the transport cannot tell a dead peer from a broken path), and `poll_event` reports the peer
+ * once. Without the capability the host detects the death and calls `forget`. A peer that has called `close` is not
+ * dead: the end of its connection is no event and no error, unless an operation to it is outstanding or is posted
+ * later, which then fails as above.
+ *
+ * Refusals: every function but `close` checks what it is given and returns an error, never NPUSHMEM_AGAIN for ever, for
+ *  - a number of a queue, region or remote memory that it did not give out, or that has been destroyed;
+ *  - a range outside the remote memory, an unknown operation, a wrong width, a misaligned atomic or signal;
+ *  - a token that it did not give out: an error, or NPUSHMEM_OK as for a completed one;
+ *  - a handle or address that is empty, truncated, too long or of another transport. The first byte of a handle
+ *    belongs to its format: a handle whose first byte has changed is refused.
+ * A refused call has no effect, and the instance remains usable. The addresses of structures and of local memory are
+ * not checked.
  *
  * Completion: the token of a put or put_signal completes when its source may be changed again; the token of a get or a
  * fetching atomic when the fetched value is in place. `quiet` returns NPUSHMEM_OK when everything posted to the queue
@@ -35,7 +60,7 @@ extern "C" {
 #endif
 
 #define NPUSHMEM_TRANSPORT_MAJOR 1
-#define NPUSHMEM_TRANSPORT_MINOR 0
+#define NPUSHMEM_TRANSPORT_MINOR 1
 #define NPUSHMEM_TRANSPORT_ENTRY npushmem_transport_entry_v1
 #define NPUSHMEM_TRANSPORT_ENTRY_NAME "npushmem_transport_entry_v1"
 
@@ -122,6 +147,10 @@ typedef struct npushmem_reach {
     uint32_t atomic_32;    /* bit NPUSHMEM_ATOMIC_x set: native on 32-bit objects */
     uint32_t atomic_64;
     char why[256]; /* one clause, for people: "same host, shared memory" or "different host" */
+    /* Since minor 1: typical cost of the path to the peer, by which the host compares transports. An estimate, not a
+     * measurement; 0: unknown. The callee writes these fields only if struct_size includes them. */
+    uint64_t latency_ns;       /* of a small put, until it is visible at the peer */
+    uint64_t bytes_per_second; /* of long transfers in one direction */
 } npushmem_reach;
 
 #define NPUSHMEM_PORT_DOWN 0
@@ -135,6 +164,10 @@ typedef struct npushmem_device {
     uint64_t bits_per_second;
     char name[64];        /* the system's name, for instance mlx5_0 */
     char pci_address[32]; /* 0000:3b:00.0, or empty */
+    /* Since minor 1: one more than the number of the port's rail; 0: unknown. Ports of equal rails on all hosts are
+     * connected to each other: they belong to one network plane. */
+    uint32_t rail;
+    uint32_t reserved_1;
 } npushmem_device;
 
 typedef struct npushmem_memory {
@@ -240,6 +273,15 @@ typedef struct npushmem_transport_v1 {
     int32_t (*test)(void* self, uint64_t queue, uint64_t token); /* OK complete, AGAIN not yet [tokens are always 0] */
     int32_t (*progress)(void* self);                             /* OK something happened, AGAIN nothing did [AGAIN] */
     int32_t (*poll_event)(void* self, npushmem_event* out);      /* OK one delivered, AGAIN none [AGAIN] */
+
+    /* Since minor 1, optional. The host knows that the peer has died or left: closes the connection to it and frees
+     * what is held for it alone. A set-up function, called for any peer, connected or not, any number of times; does
+     * not wait for the peer. Operations to it that are outstanding complete, or fail with NPUSHMEM_E_PEER_DEAD, without
+     * its help; later ones do either. Until destroy_queue returns, local memory of those that failed may still be
+     * accessed. Operations to other peers are not affected. Numbers of the peer's imported memory remain valid for
+     * release_memory, and its mapped memory remains mapped until then. A number that is no peer's is refused with
+     * NPUSHMEM_E_ARGUMENT, or has no effect. [nothing to do] */
+    int32_t (*forget)(void* self, int32_t pe);
 } npushmem_transport_v1;
 
 typedef const npushmem_transport_v1* (*npushmem_transport_entry)(void);

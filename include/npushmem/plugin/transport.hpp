@@ -5,12 +5,17 @@
 // To write a transport: derive from Transport, give the class a static
 //     Result<std::unique_ptr<Transport>> open(const Host&, const npushmem_transport_params&)
 // and put one NPUSHMEM_EXPORT_TRANSPORT(...) (transport_export.hpp) at the end of one source file. The order of calls,
-// the thread rules and the ordering rules are those of transport.h.
+// the thread rules, the ordering rules and what must be refused are those of transport.h.
+//
+// A function that throws fails with Code::system, or with Code::memory for std::bad_alloc. The exception's what() is
+// the message of its Status; of a function that returns a Code, poll_event reports it as an event.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +34,9 @@ struct Reach {
     std::uint32_t atomic_32 = 0;
     std::uint32_t atomic_64 = 0;
     std::string why;
+    // Typical cost of the path, as in npushmem_reach; 0: unknown.
+    std::uint64_t latency_ns = 0;
+    std::uint64_t bytes_per_second = 0;
 
     [[nodiscard]] bool reachable() const { return capabilities != 0; }
     [[nodiscard]] bool has(std::uint64_t capability) const { return (capabilities & capability) == capability; }
@@ -39,6 +47,46 @@ struct RegisteredMemory {
     std::uint64_t region = 0;
     Bytes handle;
 };
+
+namespace detail {
+
+struct TransportTrampolines;
+
+// The message of an exception that a data-path function threw, until poll_event delivers it. Keeps the first one of
+// several. Allocates nothing, so that it can keep the message of a failed allocation. Any thread.
+class ThrownMessage {
+public:
+    void keep(Code code, int pe, std::string_view function, std::string_view what) noexcept {
+        const std::lock_guard guard(lock_);
+        if (kept_.load(std::memory_order_relaxed)) return;  // changed under the lock only
+        event_ = {};
+        event_.code = static_cast<std::int32_t>(code);
+        event_.pe = pe;
+        std::size_t length = 0;
+        for (const std::string_view part : {function, std::string_view(" of the plugin threw: "), what})
+            length += part.copy(event_.message + length, sizeof event_.message - 1 - length);
+        kept_.store(true, std::memory_order_relaxed);
+    }
+    // Returns false if there is none. Leaves struct_size as it is. Relaxed: a caller that got the failure has the event
+    // in its own thread; others ask again.
+    bool take(npushmem_event& out) noexcept {
+        if (!kept_.load(std::memory_order_relaxed)) return false;
+        const std::lock_guard guard(lock_);
+        if (!kept_.load(std::memory_order_relaxed)) return false;
+        const std::uint32_t size = out.struct_size;
+        out = event_;
+        out.struct_size = size;
+        kept_.store(false, std::memory_order_relaxed);
+        return true;
+    }
+
+private:
+    std::mutex lock_;
+    std::atomic<bool> kept_{false};
+    npushmem_event event_{};  // under lock_
+};
+
+}  // namespace detail
 
 class Transport {
 public:
@@ -88,6 +136,14 @@ public:
 
     virtual Code progress() { return Code::again; }
     virtual Code poll_event(npushmem_event& /*out*/) { return Code::again; }
+
+    // The peer has died or left: closes its connection, ends the operations to it that are outstanding, and frees what
+    // is held for it alone. Needed if such operations would otherwise stay outstanding. May be called repeatedly.
+    virtual Code forget(int /*pe*/) { return Code::ok; }
+
+private:
+    friend struct detail::TransportTrampolines;
+    detail::ThrownMessage thrown_;
 };
 
 }  // namespace npushmem

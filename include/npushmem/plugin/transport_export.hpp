@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Turns a Transport class into the table of transport.h. Trampolines are noexcept: an exception that escapes an
-// author's class becomes a code (and a message where the call has one), never an unwinding through the boundary.
+// author's class becomes a code and a message, never an unwinding through the boundary.
 #pragma once
 
 #include <cstring>
@@ -31,13 +31,21 @@ std::int32_t guarded(npushmem_error* error, Body&& body) noexcept {
     }
 }
 
-// Runs `body`, which returns a Code.
-template <class Body>
-std::int32_t guarded_code(Body&& body) noexcept {
+// Runs `body`, which returns a Code. Passes an exception to `thrown(Code, what)`.
+template <class Body, class Thrown>
+std::int32_t guarded_code(Body&& body, Thrown&& thrown) noexcept {
+    const auto failed = [&thrown](Code code, std::string_view what) {
+        thrown(code, what);
+        return static_cast<std::int32_t>(code);
+    };
     try {
         return static_cast<std::int32_t>(body());
+    } catch (const std::bad_alloc&) {
+        return failed(Code::memory, "the plugin ran out of memory");
+    } catch (const std::exception& caught) {
+        return failed(Code::system, caught.what());
     } catch (...) {
-        return NPUSHMEM_E_SYSTEM;
+        return failed(Code::system, "something that is no std::exception");
     }
 }
 
@@ -65,18 +73,36 @@ inline Status copy_out(const Bytes& from, void* to, std::uint32_t* bytes, const 
 struct TransportTrampolines {
     static Transport& of(void* self) { return *static_cast<Transport*>(self); }
 
+    // Runs a call that returns a Code; poll_event delivers the message of an exception.
+    template <class Body>
+    static std::int32_t guarded_call(void* self, int pe, const char* function, Body&& body) noexcept {
+        return guarded_code(body,
+                            [&](Code code, std::string_view what) { of(self).thrown_.keep(code, pe, function, what); });
+    }
+
     static void close(void* self) noexcept { delete &of(self); }
 
+    // A host of an earlier minor version gives a shorter structure.
     static std::int32_t reach(void* self, const npushmem_peer* peer, npushmem_reach* out) noexcept {
-        return guarded_code([&] {
-            const Reach reach = of(self).reach(full_size(*peer));
-            out->capabilities = reach.capabilities;
-            out->atomic_32 = reach.atomic_32;
-            out->atomic_64 = reach.atomic_64;
-            const std::size_t length = reach.why.copy(out->why, sizeof out->why - 1);
-            out->why[length] = '\0';
-            return Code::ok;
-        });
+        npushmem_reach full{};
+        full.struct_size = out->struct_size;
+        const auto explain = [&full](std::string_view why) {
+            full.why[why.copy(full.why, sizeof full.why - 1)] = '\0';
+        };
+        const std::int32_t code = guarded_code(
+            [&] {
+                const Reach reach = of(self).reach(full_size(*peer));
+                full.capabilities = reach.capabilities;
+                full.atomic_32 = reach.atomic_32;
+                full.atomic_64 = reach.atomic_64;
+                full.latency_ns = reach.latency_ns;
+                full.bytes_per_second = reach.bytes_per_second;
+                explain(reach.why);
+                return Code::ok;
+            },
+            [&](Code, std::string_view what) { explain(what); });
+        std::memcpy(out, &full, out->struct_size < sizeof full ? out->struct_size : sizeof full);
+        return code;
     }
     static std::int32_t register_memory(void* self, const npushmem_memory* memory, std::uint64_t* region, void* handle,
                                         std::uint32_t* handle_bytes, npushmem_error* error) noexcept {
@@ -90,7 +116,7 @@ struct TransportTrampolines {
         });
     }
     static std::int32_t deregister_memory(void* self, std::uint64_t region) noexcept {
-        return guarded_code([&] { return of(self).deregister_memory(region); });
+        return guarded_call(self, -1, "deregister_memory", [&] { return of(self).deregister_memory(region); });
     }
     static std::int32_t import_memory(void* self, std::int32_t pe, const void* handle, std::uint32_t handle_bytes,
                                       std::uint64_t* remote, npushmem_error* error) noexcept {
@@ -101,7 +127,7 @@ struct TransportTrampolines {
         });
     }
     static std::int32_t release_memory(void* self, std::uint64_t remote) noexcept {
-        return guarded_code([&] { return of(self).release_memory(remote); });
+        return guarded_call(self, -1, "release_memory", [&] { return of(self).release_memory(remote); });
     }
     static std::int32_t map(void* self, std::uint64_t remote, void** base, npushmem_error* error) noexcept {
         return guarded(error, [&]() -> Status {
@@ -147,43 +173,50 @@ struct TransportTrampolines {
         });
     }
     static std::int32_t destroy_queue(void* self, std::uint64_t queue) noexcept {
-        return guarded_code([&] { return of(self).destroy_queue(queue); });
+        return guarded_call(self, -1, "destroy_queue", [&] { return of(self).destroy_queue(queue); });
     }
     static std::int32_t put(void* self, std::uint64_t queue, const npushmem_rma* op, std::uint64_t* token) noexcept {
-        return guarded_code([&] { return of(self).put(queue, *op, token); });
+        return guarded_call(self, op->pe, "put", [&] { return of(self).put(queue, *op, token); });
     }
     static std::int32_t get(void* self, std::uint64_t queue, const npushmem_rma* op, std::uint64_t* token) noexcept {
-        return guarded_code([&] { return of(self).get(queue, *op, token); });
+        return guarded_call(self, op->pe, "get", [&] { return of(self).get(queue, *op, token); });
     }
     static std::int32_t atomic(void* self, std::uint64_t queue, const npushmem_atomic* op,
                                std::uint64_t* token) noexcept {
-        return guarded_code([&] { return of(self).atomic(queue, *op, token); });
+        return guarded_call(self, op->pe, "atomic", [&] { return of(self).atomic(queue, *op, token); });
     }
     static std::int32_t put_signal(void* self, std::uint64_t queue, const npushmem_put_signal* op,
                                    std::uint64_t* token) noexcept {
-        return guarded_code([&] { return of(self).put_signal(queue, *op, token); });
+        return guarded_call(self, op->data.pe, "put_signal", [&] { return of(self).put_signal(queue, *op, token); });
     }
     static std::int32_t fence(void* self, std::uint64_t queue) noexcept {
-        return guarded_code([&] { return of(self).fence(queue); });
+        return guarded_call(self, -1, "fence", [&] { return of(self).fence(queue); });
     }
     static std::int32_t quiet(void* self, std::uint64_t queue) noexcept {
-        return guarded_code([&] { return of(self).quiet(queue); });
+        return guarded_call(self, -1, "quiet", [&] { return of(self).quiet(queue); });
     }
     static std::int32_t test(void* self, std::uint64_t queue, std::uint64_t token) noexcept {
-        return guarded_code([&] { return of(self).test(queue, token); });
+        return guarded_call(self, -1, "test", [&] { return of(self).test(queue, token); });
     }
     static std::int32_t progress(void* self) noexcept {
-        return guarded_code([&] { return of(self).progress(); });
+        return guarded_call(self, -1, "progress", [&] { return of(self).progress(); });
     }
+    // First the message of an exception, if there is one.
     static std::int32_t poll_event(void* self, npushmem_event* out) noexcept {
-        return guarded_code([&] {
-            if (out->struct_size == sizeof *out) return of(self).poll_event(*out);
+        return guarded_call(self, -1, "poll_event", [&] {
+            const auto next = [self](npushmem_event& event) {
+                return of(self).thrown_.take(event) ? Code::ok : of(self).poll_event(event);
+            };
+            if (out->struct_size == sizeof *out) return next(*out);
             npushmem_event event{};
             event.struct_size = out->struct_size < sizeof event ? out->struct_size : sizeof event;
-            const Code code = of(self).poll_event(event);
+            const Code code = next(event);
             if (code == Code::ok) std::memcpy(out, &event, event.struct_size);
             return code;
         });
+    }
+    static std::int32_t forget(void* self, std::int32_t pe) noexcept {
+        return guarded_call(self, pe, "forget", [&] { return of(self).forget(pe); });
     }
 
     // All functions but `open`; tests also show a Transport object to a decorator's class through them.
@@ -213,6 +246,7 @@ struct TransportTrampolines {
         t.test = test;
         t.progress = progress;
         t.poll_event = poll_event;
+        t.forget = forget;
     }
 };
 

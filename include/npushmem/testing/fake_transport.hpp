@@ -1,45 +1,65 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A fabric in memory: transports of several PEs in one process. The test decides when operations arrive.
+// A fabric in memory: transports of several PEs in one process. The test decides when operations arrive, or a seeded
+// pseudo-random sequence does.
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "npushmem/plugin/local_atomic.hpp"
 #include "npushmem/plugin/transport.hpp"
 
 namespace npushmem::fakes {
 
-// State shared by the PEs' transports. For one thread.
+// State shared by the PEs' transports. Any thread may call any function.
 class FakeFabric {
 public:
-    // Operations take effect when they are posted, or when the test delivers them.
-    enum class Delivery { at_once, deferred };
+    // When operations take effect: when they are posted; when the test delivers them, in posting order; or at calls of
+    // progress, test and quiet, in the most inconvenient ways that transport.h allows. `adversarial` delivers in a
+    // pseudo-random order that only fences restrict, delivers large data in pieces from either end, reads some sources
+    // when it delivers and others when they are posted, rejects some posts with again, and drops operations of
+    // destroyed queues.
+    enum class Delivery { at_once, deferred, adversarial };
 
-    explicit FakeFabric(Delivery delivery = Delivery::at_once) : delivery_(delivery) {}
+    // `seed` selects the sequence of `adversarial`.
+    explicit FakeFabric(Delivery delivery = Delivery::at_once, std::uint64_t seed = 1)
+        : delivery_(delivery), random_(seed) {}
 
-    // Replaces the default, in which every PE reaches every PE by calls.
+    // Replaces the default, in which every PE reaches every PE by calls. A reach with NPUSHMEM_CAP_MAP permits `map`.
     void reach_by(std::function<Reach(int from, int to)> reach) { reach_ = std::move(reach); }
     // The next `times` posts fail with again.
-    void reject_posts(int times) { no_room_ = times; }
+    void reject_posts(int times) {
+        const std::lock_guard lock(mutex_);
+        no_room_ = times;
+    }
     // Executes the oldest held operation. Returns false if there is none.
     bool deliver_one() {
+        const std::lock_guard lock(mutex_);
         if (held_.empty()) return false;
-        Held next = std::move(held_.front());
-        held_.pop_front();
-        next.run();
+        while (run_step(0)) {
+        }
         return true;
     }
     void deliver_all() {
         while (deliver_one()) {
         }
     }
-    [[nodiscard]] std::size_t held() const { return held_.size(); }
+    [[nodiscard]] std::size_t held() const {
+        const std::lock_guard lock(mutex_);
+        return held_.size();
+    }
 
 private:
     friend class FakeTransport;
@@ -47,119 +67,334 @@ private:
         std::byte* base;
         std::uint64_t bytes;
     };
+    using Steps = std::vector<std::function<void()>>;
     struct Held {
-        int pe;
         std::uint64_t queue;
-        std::uint64_t token;
-        std::function<void()> run;
+        int to;
+        std::uint64_t fences;                  // of the queue before this operation
+        bool is_update;                        // the fences after it order it
+        std::uint64_t token;                   // 0: complete for its caller
+        std::array<std::uint64_t, 2> regions;  // that it accesses
+        Steps steps;
+        std::size_t next_step = 0;  // it has arrived when there is none
     };
 
-    Delivery delivery_;
+    // Runs the next step of the operation. Returns whether it has further ones; removes it if not.
+    bool run_step(std::size_t index) {
+        Held& held = held_[index];
+        held.steps[held.next_step++]();
+        if (held.next_step < held.steps.size()) return true;
+        held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
+        return false;
+    }
+    // Whether a fence holds the operation back: an update that was posted before that fence is still held.
+    [[nodiscard]] bool is_blocked(std::size_t index) const {
+        const Held& held = held_[index];
+        return std::any_of(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(index), [&](const Held& earlier) {
+            return earlier.is_update && earlier.queue == held.queue && earlier.to == held.to &&
+                   earlier.fences < held.fences;
+        });
+    }
+    // Runs one step of an operation that matches and that no fence holds back, the next one after a pseudo-random
+    // place. Returns false if there is none.
+    template <class Match>
+    bool run_any_step(Match match) {
+        const std::size_t count = held_.size();
+        const std::size_t first = count == 0 ? 0 : below(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t index = (first + i) % count;
+            if (!match(held_[index]) || is_blocked(index)) continue;
+            (void)run_step(index);
+            return true;
+        }
+        return false;
+    }
+    [[nodiscard]] bool is_adversarial() const { return delivery_ == Delivery::adversarial; }
+    std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
+
+    const Delivery delivery_;
     std::function<Reach(int, int)> reach_;
+    mutable std::mutex mutex_;  // guards what follows, and the transports' queues and imports
+    std::mt19937_64 random_;
     int no_room_ = 0;
     std::uint64_t last_number_ = 0;
     std::map<std::uint64_t, Region> regions_;
-    std::deque<Held> held_;  // in posting order, which is also the delivery order, so fences do nothing
+    std::deque<Held> held_;  // in posting order, which is the delivery order of `deferred`
 };
 
 class FakeTransport final : public Transport {
 public:
+    // Reaches PEs of every host and process.
     FakeTransport(FakeFabric& fabric, int pe) : fabric_(fabric), pe_(pe) {}
+    // Reaches only the PEs of this process, as their npushmem_peer tells.
+    FakeTransport(FakeFabric& fabric, const npushmem_transport_params& params)
+        : fabric_(fabric), pe_(params.pe), place_({params.host, params.process_id}) {}
+    ~FakeTransport() override {
+        const std::lock_guard lock(fabric_.mutex_);
+        std::erase_if(fabric_.held_, [this](const auto& held) { return queues_.contains(held.queue); });
+    }
 
     Reach reach(const npushmem_peer& peer) override {
-        if (fabric_.reach_) return fabric_.reach_(pe_, peer.pe);
-        return {NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL, all_atomics,
-                all_atomics, "fake fabric"};
+        if (place_ && !same_host(peer.host, place_->host)) return {0, 0, 0, "different host"};
+        if (place_ && peer.process_id != place_->process) return {0, 0, 0, "different process"};
+        return reach_of(peer.pe);
     }
     Result<RegisteredMemory> register_memory(const npushmem_memory& memory) override {
+        const std::lock_guard lock(fabric_.mutex_);
         const std::uint64_t number = ++fabric_.last_number_;
         fabric_.regions_[number] = {static_cast<std::byte*>(memory.base), memory.bytes};
-        RegisteredMemory out{number, Bytes(sizeof number)};
-        std::memcpy(out.handle.data(), &number, sizeof number);
+        const Handle handle{handle_mark, number};
+        RegisteredMemory out{number, Bytes(sizeof handle)};
+        std::memcpy(out.handle.data(), &handle, sizeof handle);
         return out;
     }
+    // Drops the operations on the region that are held: its memory may go.
     Code deregister_memory(std::uint64_t region) override {
+        const std::lock_guard lock(fabric_.mutex_);
+        std::erase_if(fabric_.held_,
+                      [region](const auto& held) { return held.regions[0] == region || held.regions[1] == region; });
         return fabric_.regions_.erase(region) == 1 ? Code::ok : Code::argument;
     }
-    Result<std::uint64_t> import_memory(int, std::span<const std::byte> handle) override {
-        std::uint64_t number = 0;
-        if (handle.size() != sizeof number) return Status{Code::protocol, "no handle of the fake fabric"};
-        std::memcpy(&number, handle.data(), sizeof number);
-        if (!fabric_.regions_.contains(number)) return Status{Code::argument, "no such region"};
-        return number;
+    Result<std::uint64_t> import_memory(int pe, std::span<const std::byte> bytes) override {
+        const std::lock_guard lock(fabric_.mutex_);
+        Handle handle{};
+        if (bytes.size() == sizeof handle) std::memcpy(&handle, bytes.data(), sizeof handle);
+        if (handle.mark != handle_mark)
+            return Status{Code::protocol, "no handle of the fake fabric: " + std::to_string(bytes.size()) + " bytes"};
+        if (!fabric_.regions_.contains(handle.region))
+            return Status{Code::argument, "no region has the number " + std::to_string(handle.region)};
+        imports_[++fabric_.last_number_] = {pe, handle.region};
+        return fabric_.last_number_;
     }
-    Code release_memory(std::uint64_t) override { return Code::ok; }
+    Code release_memory(std::uint64_t remote) override {
+        const std::lock_guard lock(fabric_.mutex_);
+        return imports_.erase(remote) == 1 ? Code::ok : Code::argument;
+    }
     Result<void*> map(std::uint64_t remote) override {
-        const auto region = fabric_.regions_.find(remote);
-        if (region == fabric_.regions_.end()) return Status{Code::argument, "no such region"};
+        const std::lock_guard lock(fabric_.mutex_);
+        const auto import = imports_.find(remote);
+        if (import == imports_.end())
+            return Status{Code::argument, "no imported memory has the number " + std::to_string(remote)};
+        if (!reach_of(import->second.pe).has(NPUSHMEM_CAP_MAP))
+            return Status{Code::unsupported, "the fake fabric does not map PE " + std::to_string(import->second.pe)};
+        const auto region = fabric_.regions_.find(import->second.region);
+        if (region == fabric_.regions_.end()) return Status{Code::argument, "the region is no longer registered"};
         return static_cast<void*>(region->second.base);
     }
-    Result<std::uint64_t> create_queue() override { return *queues_.insert(++fabric_.last_number_).first; }
+    Result<std::uint64_t> create_queue() override {
+        const std::lock_guard lock(fabric_.mutex_);
+        queues_[++fabric_.last_number_] = 0;
+        return fabric_.last_number_;
+    }
     Code destroy_queue(std::uint64_t queue) override {
-        std::erase_if(fabric_.held_, [&](const auto& held) { return held.pe == pe_ && held.queue == queue; });
+        const std::lock_guard lock(fabric_.mutex_);
+        while (fabric_.is_adversarial() && fabric_.below(8) != 0 && run_step_of(queue)) {
+        }
+        std::erase_if(fabric_.held_, [&](const auto& held) { return held.queue == queue; });
         return queues_.erase(queue) == 1 ? Code::ok : Code::argument;
     }
 
     Code put(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override {
-        std::byte* target = at(op.remote, op.offset, op.bytes);
-        return target == nullptr ? Code::range : post(queue, token, [=] { copy(target, op.local, op.bytes); });
+        const std::lock_guard lock(fabric_.mutex_);
+        const Located at = locate(op.pe, op.remote, op.offset, op.bytes);
+        if (at.code != Code::ok) return at.code;
+        if (op.bytes > 0 && op.local == nullptr) return Code::argument;
+        return post(queue, op.pe, {at.region, 0}, token, true,
+                    [&](bool& buffered) { return put_steps(at.address, op, buffered); });
     }
     Code get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override {
-        const std::byte* source = at(op.remote, op.offset, op.bytes);
-        return source == nullptr ? Code::range : post(queue, token, [=] { copy(op.local, source, op.bytes); });
+        const std::lock_guard lock(fabric_.mutex_);
+        const Located at = locate(op.pe, op.remote, op.offset, op.bytes);
+        if (at.code != Code::ok) return at.code;
+        if (op.bytes > 0 && op.local == nullptr) return Code::argument;
+        return post(queue, op.pe, {at.region, 0}, token, false,
+                    [&](bool&) { return copy_steps(op.local, at.address, op.bytes); });
     }
     Code atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) override {
-        std::byte* target = at(op.remote, op.offset, op.width);
-        return target == nullptr ? Code::range : post(queue, token, [=] { (void)apply_atomic(target, op); });
-    }
-    Code put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) override {
-        std::byte* target = at(op.data.remote, op.data.offset, op.data.bytes);
-        std::byte* signal = at(op.signal_remote, op.signal_offset, sizeof op.signal);
-        if (target == nullptr || signal == nullptr) return Code::range;
-        return post(queue, token, [=] {
-            copy(target, op.data.local, op.data.bytes);
-            (void)apply_signal(signal, op.signal, op.operation);
+        const std::lock_guard lock(fabric_.mutex_);
+        const Located at = locate(op.pe, op.remote, op.offset, op.width);
+        if (at.code != Code::ok) return at.code;
+        if (op.operation >= NPUSHMEM_ATOMIC_COUNT || (op.width != 4 && op.width != 8) || op.offset % op.width != 0 ||
+            (fetches(op.operation) && op.result == nullptr))
+            return Code::argument;
+        const bool is_update = op.operation != NPUSHMEM_ATOMIC_FETCH;
+        return post(queue, op.pe, {at.region, 0}, token, is_update, [&](bool& buffered) {
+            buffered = !fetches(op.operation);
+            return FakeFabric::Steps{[=] { (void)apply_atomic(at.address, op); }};
         });
     }
-    Code fence(std::uint64_t queue) override { return queues_.contains(queue) ? Code::ok : Code::argument; }
-    Code quiet(std::uint64_t queue) override {
-        if (!queues_.contains(queue)) return Code::argument;
-        return holds([&](const auto& held) { return held.pe == pe_ && held.queue == queue; }) ? Code::again : Code::ok;
+    Code put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) override {
+        const std::lock_guard lock(fabric_.mutex_);
+        const Located at = locate(op.data.pe, op.data.remote, op.data.offset, op.data.bytes);
+        const Located word = locate(op.data.pe, op.signal_remote, op.signal_offset, sizeof op.signal);
+        if (at.code != Code::ok) return at.code;
+        if (word.code != Code::ok) return word.code;
+        if ((op.data.bytes > 0 && op.data.local == nullptr) || op.operation > NPUSHMEM_SIGNAL_ADD ||
+            op.signal_offset % sizeof op.signal != 0)
+            return Code::argument;
+        return post(queue, op.data.pe, {at.region, word.region}, token, true, [&](bool& buffered) {
+            auto steps = put_steps(at.address, op.data, buffered);
+            steps.push_back([=] { (void)apply_signal(word.address, op.signal, op.operation); });
+            return steps;
+        });
     }
-    Code test(std::uint64_t, std::uint64_t token) override {
-        return holds([&](const auto& held) { return held.token == token; }) ? Code::again : Code::ok;
+    Code fence(std::uint64_t queue) override {
+        const std::lock_guard lock(fabric_.mutex_);
+        const auto found = queues_.find(queue);
+        if (found == queues_.end()) return Code::argument;
+        ++found->second;
+        return Code::ok;
+    }
+    Code quiet(std::uint64_t queue) override {
+        const std::lock_guard lock(fabric_.mutex_);
+        if (!queues_.contains(queue)) return Code::argument;
+        make_progress([&](const auto& held) { return held.queue == queue; });
+        return holds([&](const auto& held) { return held.queue == queue; }) ? Code::again : Code::ok;
+    }
+    Code test(std::uint64_t queue, std::uint64_t token) override {
+        const std::lock_guard lock(fabric_.mutex_);
+        if (!queues_.contains(queue)) return Code::argument;
+        make_progress([&](const auto& held) { return held.queue == queue; });
+        return token != 0 && holds([&](const auto& held) { return held.token == token; }) ? Code::again : Code::ok;
+    }
+    Code progress() override {
+        const std::lock_guard lock(fabric_.mutex_);
+        return make_progress([this](const auto& held) { return queues_.contains(held.queue); }) ? Code::ok
+                                                                                                : Code::again;
     }
 
 private:
+    struct Place {
+        npushmem_host_id host;
+        std::int32_t process;
+    };
+    struct Import {
+        int pe;
+        std::uint64_t region;
+    };
+    struct Handle {
+        std::uint64_t mark;
+        std::uint64_t region;
+    };
+    struct Located {
+        Code code = Code::argument;
+        std::byte* address = nullptr;
+        std::uint64_t region = 0;
+    };
+    static constexpr std::uint64_t handle_mark = 0x6661'6b65'2066'6162U;
+    static constexpr std::size_t max_held_per_queue = 64;  // adversarial
+
+    static bool same_host(const npushmem_host_id& a, const npushmem_host_id& b) {
+        return a.machine == b.machine && a.space == b.space && a.emulated == b.emulated;
+    }
+    [[nodiscard]] Reach reach_of(int pe) const {
+        if (fabric_.reach_) return fabric_.reach_(pe_, pe);
+        return {NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL, all_atomics,
+                all_atomics, "fake fabric"};
+    }
+    [[nodiscard]] Located locate(int pe, std::uint64_t remote, std::uint64_t offset, std::uint64_t bytes) const {
+        const auto import = imports_.find(remote);
+        if (import == imports_.end() || import->second.pe != pe) return {};
+        const auto region = fabric_.regions_.find(import->second.region);
+        if (region == fabric_.regions_.end()) return {};
+        if (offset > region->second.bytes || bytes > region->second.bytes - offset) return {Code::range};
+        return {Code::ok, region->second.base + offset, import->second.region};
+    }
+
+    // A word may be a flag that another thread is reading: it is written atomically, after the bytes before it.
     static void copy(void* to, const void* from, std::uint64_t bytes) {
-        if (bytes > 0) std::memmove(to, from, bytes);
+        const auto either = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
+        if (bytes == sizeof(std::uint64_t) && either % bytes == 0)
+            copy_word<std::uint64_t>(to, from);
+        else if (bytes == sizeof(std::uint32_t) && either % bytes == 0)
+            copy_word<std::uint32_t>(to, from);
+        else if (bytes > 0)
+            std::memmove(to, from, bytes);
     }
-    std::byte* at(std::uint64_t remote, std::uint64_t offset, std::uint64_t bytes) const {
-        const auto region = fabric_.regions_.find(remote);
-        if (region == fabric_.regions_.end() || offset > region->second.bytes || bytes > region->second.bytes - offset)
-            return nullptr;
-        return region->second.base + offset;
+    // Acquire and release: pair with those of the threads that write and read the word.
+    template <class Word>
+    static void copy_word(void* to, const void* from) {
+        std::atomic_ref<Word> source(*static_cast<Word*>(const_cast<void*>(from)));
+        std::atomic_ref<Word>(*static_cast<Word*>(to))
+            .store(source.load(std::memory_order_acquire), std::memory_order_release);
     }
+    // Adversarial: large data in pieces, in ascending or descending order.
+    FakeFabric::Steps copy_steps(void* to, const void* from, std::uint64_t bytes) {
+        constexpr std::uint64_t min_piece = 64;
+        constexpr std::uint64_t pieces = 4;
+        const bool whole = !fabric_.is_adversarial() || bytes <= pieces * min_piece;
+        const std::uint64_t piece = whole ? bytes : bytes / pieces / min_piece * min_piece;
+        const bool ascending = whole || fabric_.below(2) == 0;
+        FakeFabric::Steps out;
+        for (std::uint64_t at = 0; at < bytes || out.empty(); at += piece) {
+            const std::uint64_t size = std::min(piece, bytes - at);
+            out.emplace_back([to, from, at, size] {
+                if (size > 0) copy(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at, size);
+            });
+        }
+        if (!ascending) std::reverse(out.begin(), out.end());
+        return out;
+    }
+    // Adversarial: some sources are copied now (`buffered`), so that the token completes long before the delivery;
+    // others are read when the data is delivered.
+    FakeFabric::Steps put_steps(void* to, const npushmem_rma& op, bool& buffered) {
+        constexpr std::uint64_t max_buffered = 4096;
+        buffered = op.bytes == 0 || (fabric_.is_adversarial() && op.bytes <= max_buffered && fabric_.below(2) == 0);
+        if (!buffered || op.bytes == 0) return copy_steps(to, op.local, op.bytes);
+        // In words, so that the copy is aligned if the source is.
+        const auto words = std::make_shared<std::vector<std::uint64_t>>((op.bytes + 7) / 8);
+        std::memcpy(words->data(), op.local, op.bytes);
+        auto steps = copy_steps(to, words->data(), op.bytes);
+        for (auto& step : steps) step = [words, run = std::move(step)] { run(); };
+        return steps;
+    }
+
     template <class Match>
     bool holds(Match match) const {
         return std::any_of(fabric_.held_.begin(), fabric_.held_.end(), match);
     }
-    Code post(std::uint64_t queue, std::uint64_t* token, std::function<void()> run) {
-        if (!queues_.contains(queue)) return Code::argument;
+    bool run_step_of(std::uint64_t queue) {
+        return fabric_.run_any_step([queue](const auto& held) { return held.queue == queue; });
+    }
+    // Adversarial: every second call runs a step of one of these operations. Returns whether it ran one.
+    template <class Match>
+    bool make_progress(Match match) {
+        return fabric_.is_adversarial() && fabric_.below(2) == 0 && fabric_.run_any_step(match);
+    }
+    // `make` returns the steps; it sets its argument if the operation needs its caller's memory no more.
+    template <class Make>
+    Code post(std::uint64_t queue, int to, std::array<std::uint64_t, 2> regions, std::uint64_t* token, bool is_update,
+              Make make) {
+        const auto found = queues_.find(queue);
+        if (found == queues_.end()) return Code::argument;
         if (fabric_.no_room_ > 0 && fabric_.no_room_-- > 0) return Code::again;
+        if (fabric_.is_adversarial() && has_no_room(queue)) return Code::again;
+        bool buffered = false;
+        FakeFabric::Steps steps = make(buffered);
         const bool at_once = fabric_.delivery_ == FakeFabric::Delivery::at_once;
-        const std::uint64_t number = at_once ? 0 : ++fabric_.last_number_;
+        const bool complete = at_once || (fabric_.is_adversarial() && buffered);
+        const std::uint64_t number = complete ? 0 : ++fabric_.last_number_;
         if (token != nullptr) *token = number;
-        if (at_once)
-            run();
+        if (!at_once)
+            fabric_.held_.push_back({queue, to, found->second, is_update, number, regions, std::move(steps)});
         else
-            fabric_.held_.push_back({pe_, queue, number, std::move(run)});
+            for (auto& step : steps) step();
         return Code::ok;
+    }
+    // Makes room, because a caller may wait for it by repeating its post.
+    bool has_no_room(std::uint64_t queue) {
+        const auto of_queue = [queue](const auto& held) { return held.queue == queue; };
+        const bool full = static_cast<std::size_t>(std::count_if(fabric_.held_.begin(), fabric_.held_.end(),
+                                                                 of_queue)) >= max_held_per_queue;
+        if (full) (void)run_step_of(queue);
+        return full || fabric_.below(8) == 0;
     }
 
     FakeFabric& fabric_;
     int pe_;
-    std::set<std::uint64_t> queues_;
+    std::optional<Place> place_;
+    std::map<std::uint64_t, Import> imports_;
+    std::map<std::uint64_t, std::uint64_t> queues_;  // number, and its fences so far
 };
 
 }  // namespace npushmem::fakes

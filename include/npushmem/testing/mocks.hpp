@@ -10,6 +10,7 @@
 #include "npushmem/plugin/bootstrap.hpp"
 #include "npushmem/plugin/transport.hpp"
 #include "npushmem/plugin/transport_export.hpp"
+#include "npushmem/testing/printers.hpp"
 
 namespace npushmem {
 
@@ -86,6 +87,7 @@ public:
     MOCK_METHOD(Code, test, (std::uint64_t, std::uint64_t), (override));
     MOCK_METHOD(Code, progress, (), (override));
     MOCK_METHOD(Code, poll_event, (npushmem_event&), (override));
+    MOCK_METHOD(Code, forget, (int), (override));
 };
 
 }  // namespace npushmem

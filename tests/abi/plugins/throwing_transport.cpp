@@ -25,10 +25,15 @@ public:
     Code put(std::uint64_t, const npushmem_rma&, std::uint64_t*) override { throw 42; }
     Code fence(std::uint64_t) override { throw 42; }
     Code quiet(std::uint64_t) override { throw 42; }
+    Code get(std::uint64_t, const npushmem_rma&, std::uint64_t*) override {
+        throw std::runtime_error("the wire broke");
+    }
+    Code forget(int) override { throw std::bad_alloc(); }
 };
 
 constexpr npushmem_config_row rows[] = {{"THROWING_OPEN", "false", "bool", "throw in open"}};
 
 }  // namespace
 
-NPUSHMEM_EXPORT_TRANSPORT_WITH_CONFIG(ThrowingTransport, "throwing", "throws", NPUSHMEM_CAP_PUT, rows, 1);
+NPUSHMEM_EXPORT_TRANSPORT_WITH_CONFIG(ThrowingTransport, "throwing", "throws", NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET,
+                                      rows, 1);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Barrier: no rank leaves before all have entered.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -67,7 +66,7 @@ private:
     SharedCounters(void* mapping, off_t bytes) : mapping_(mapping), bytes_(bytes) {}
     static off_t bytes_of(const Bootstrap& job) { return static_cast<off_t>(sizeof(std::uint64_t)) * job.nranks(); }
     static Status failure(const char* what, const std::string& name) {
-        return {Code::system, fmt::format("cannot {} {}: {}", what, name, std::strerror(errno))};
+        return {Code::system, std::string("cannot ") + what + " " + name + ": " + std::strerror(errno)};
     }
 
     void* mapping_;
@@ -89,8 +88,8 @@ void check_round(Bootstrap& job, const SharedCounters& entered, std::uint64_t ro
     }
 }
 
-void nobody_leaves_before_all_have_entered(const BootstrapSubject& subject) {
-    auto opened = subject.open();
+void nobody_leaves_before_all_have_entered(Rank& rank) {
+    auto opened = rank.open();
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     auto entered = SharedCounters::make(*opened.value());
     ASSERT_TRUE(entered.ok()) << entered.status().message();
@@ -98,8 +97,8 @@ void nobody_leaves_before_all_have_entered(const BootstrapSubject& subject) {
         check_round(*opened.value(), entered.value(), round);
 }
 
-void barriers_and_gathers_mix(const BootstrapSubject& subject) {
-    auto opened = subject.open();
+void barriers_and_gathers_mix(Rank& rank) {
+    auto opened = rank.open();
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     Bootstrap& job = *opened.value();
     std::vector<int> ranks(static_cast<std::size_t>(job.nranks()));
@@ -109,15 +108,35 @@ void barriers_and_gathers_mix(const BootstrapSubject& subject) {
         const Status gathered =
             job.allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(ranks)));
         ASSERT_TRUE(gathered.ok()) << gathered.message();
-        for (int rank = 0; rank < job.nranks(); ++rank) EXPECT_EQ(ranks[static_cast<std::size_t>(rank)], rank + round);
+        for (int other = 0; other < job.nranks(); ++other)
+            EXPECT_EQ(ranks[static_cast<std::size_t>(other)], other + round);
+    }
+}
+
+void a_thousand_rounds_succeed(Rank& rank) {
+    auto opened = rank.open();
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    Bootstrap& job = *opened.value();
+    std::vector<int> all(static_cast<std::size_t>(job.nranks()));
+    for (int round = 0; round < 1000; ++round) {
+        const Status met = job.barrier();
+        ASSERT_TRUE(met.ok()) << "round " << round << ": " << met.message();
+        const int mine = job.rank() * 1000 + round;
+        const Status gathered =
+            job.allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+        ASSERT_TRUE(gathered.ok()) << "round " << round << ": " << gathered.message();
+        for (int other = 0; other < job.nranks(); ++other)
+            ASSERT_EQ(all[static_cast<std::size_t>(other)], other * 1000 + round);
     }
 }
 
 }  // namespace
 
 std::vector<BootstrapCase> bootstrap_barrier_cases() {
-    return {{"nobody_leaves_before_all_have_entered", 1, nobody_leaves_before_all_have_entered},
-            {"barriers_and_gathers_mix", 1, barriers_and_gathers_mix}};
+    using enum CaseRanks;
+    return {{"nobody_leaves_before_all_have_entered", 1, many_ranks, any, nobody_leaves_before_all_have_entered},
+            {"barriers_and_gathers_mix", 1, many_ranks, any, barriers_and_gathers_mix},
+            {"a_thousand_rounds_succeed", 1, few_ranks, any, a_thousand_rounds_succeed}};
 }
 
 }  // namespace npushmem::contract

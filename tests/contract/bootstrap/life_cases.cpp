@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Joining and leaving, and the plugin's description of itself.
+// Joining and leaving.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <chrono>
 #include <filesystem>
 #include <ostream>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include "tests/contract/bootstrap/bootstrap_case.hpp"
 
@@ -35,41 +36,56 @@ private:
 
 namespace {
 
-void describes_itself(const BootstrapSubject& subject) {
-    const auto& table = subject.plugin->table();
-    EXPECT_EQ(table.major, NPUSHMEM_BOOTSTRAP_MAJOR);
-    EXPECT_LE(table.minor, NPUSHMEM_BOOTSTRAP_MINOR);
-    EXPECT_EQ(subject.plugin->name(), table.name);
-    EXPECT_STRNE(table.summary, "");
-    for (const auto& row : subject.plugin->config_rows()) EXPECT_STRNE(row.meaning, "") << row.name;
-}
-
-void ranks_are_numbered(const BootstrapSubject& subject) {
-    auto opened = subject.open();
+void ranks_are_numbered(Rank& rank) {
+    auto opened = rank.open();
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     Bootstrap& job = *opened.value();
-    EXPECT_EQ(job.nranks(), *subject.expected_ranks);
+    EXPECT_EQ(job.nranks(), rank.nranks());
     ASSERT_GE(job.rank(), 0);
     ASSERT_LT(job.rank(), job.nranks());
     std::vector<int> ranks(static_cast<std::size_t>(job.nranks()), -1);
     const int mine = job.rank();
     ASSERT_TRUE(job.allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(ranks))).ok());
-    for (int rank = 0; rank < job.nranks(); ++rank) EXPECT_EQ(ranks[static_cast<std::size_t>(rank)], rank);
+    for (int other = 0; other < job.nranks(); ++other) EXPECT_EQ(ranks[static_cast<std::size_t>(other)], other);
 }
 
+void the_numbers_of_own_ranks_are_used(Rank& rank) {
+    auto opened = rank.open();
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    EXPECT_EQ(opened.value()->rank(), rank.number());
+    EXPECT_EQ(opened.value()->nranks(), rank.nranks());
+}
+
+// The ranks before the late one are probably all waiting in open when it comes.
+void one_rank_comes_late(Rank& rank, int late) {
+    constexpr int opening = 1;
+    const auto id = rank.id();  // also of a late rank 0, which makes it
+    ASSERT_TRUE(id.ok() || id.status().code() == Code::unsupported) << id.status().message();
+    for (int other = 0; other < rank.nranks() && rank.number() == late; ++other)
+        if (other != late && rank.board().await(other, opening)) rank.await_sleep_of(other);
+    rank.board().reach(rank.number(), opening);
+    auto opened = rank.open();
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    const Status status = opened.value()->barrier();
+    EXPECT_TRUE(status.ok()) << status.message();
+}
+
+void the_last_rank_comes_late(Rank& rank) { one_rank_comes_late(rank, rank.nranks() - 1); }
+void rank_0_comes_late(Rank& rank) { one_rank_comes_late(rank, 0); }
+
 // A rank that leaves the last barrier exits at once; this must not disturb ranks that are still in it.
-void joins_and_leaves_repeatedly(const BootstrapSubject& subject) {
+void joins_and_leaves_repeatedly(Rank& rank) {
     for (int round = 0; round < 10; ++round) {
-        auto opened = subject.open();
+        auto opened = rank.open();
         ASSERT_TRUE(opened.ok()) << "round " << round << ": " << opened.status().message();
         const Status status = opened.value()->barrier();
         ASSERT_TRUE(status.ok()) << "round " << round << ": " << status.message();
     }
 }
 
-void joins_and_leaves_without_a_call(const BootstrapSubject& subject) {
+void joins_and_leaves_without_a_call(Rank& rank) {
     for (int round = 0; round < 5; ++round) {
-        auto opened = subject.open();
+        auto opened = rank.open();
         ASSERT_TRUE(opened.ok()) << "round " << round << ": " << opened.status().message();
     }
 }
@@ -83,9 +99,9 @@ void expect_return_to(const ProcessFacts& before) {
 }
 
 // Every rank does the same, so leaks of successive starts would add up.
-void leaves_nothing_behind(const BootstrapSubject& subject) {
+void leaves_nothing_behind(Rank& rank) {
     const auto once = [&](bool fail) {
-        auto opened = subject.open();
+        auto opened = rank.open();
         ASSERT_TRUE(opened.ok()) << opened.status().message();
         const Status status = opened.value()->barrier();
         if (fail) opened.value()->abort("this start is given up");
@@ -97,25 +113,17 @@ void leaves_nothing_behind(const BootstrapSubject& subject) {
     expect_return_to(before);
 }
 
-void makes_ids_that_differ(const BootstrapSubject& subject) {
-    std::array<std::array<std::byte, NPUSHMEM_UNIQUEID_BYTES>, 2> ids{};
-    for (auto& id : ids) {
-        const Status made = make_uniqueid(*subject.plugin, subject.host->table(), id);
-        if (made.code() == Code::unsupported) return;
-        ASSERT_TRUE(made.ok()) << made.message();
-    }
-    EXPECT_NE(ids[0], ids[1]);
-}
-
 }  // namespace
 
 std::vector<BootstrapCase> bootstrap_life_cases() {
-    return {{"describes_itself", 1, describes_itself},
-            {"ranks_are_numbered", 1, ranks_are_numbered},
-            {"joins_and_leaves_repeatedly", 1, joins_and_leaves_repeatedly},
-            {"joins_and_leaves_without_a_call", 1, joins_and_leaves_without_a_call},
-            {"leaves_nothing_behind", 1, leaves_nothing_behind},
-            {"makes_ids_that_differ", 1, makes_ids_that_differ}};
+    using enum CaseRanks;
+    return {{"ranks_are_numbered", 1, many_ranks, any, ranks_are_numbered},
+            {"the_numbers_of_own_ranks_are_used", 1, many_ranks, needs_own_ranks, the_numbers_of_own_ranks_are_used},
+            {"joins_and_leaves_repeatedly", 1, few_ranks, any, joins_and_leaves_repeatedly},
+            {"joins_and_leaves_without_a_call", 1, few_ranks, any, joins_and_leaves_without_a_call},
+            {"the_last_rank_comes_late", 2, few_ranks, needs_own_ranks, the_last_rank_comes_late},
+            {"rank_0_comes_late", 2, few_ranks, needs_own_ranks, rank_0_comes_late},
+            {"leaves_nothing_behind", 1, few_ranks, any, leaves_nothing_behind}};
 }
 
 }  // namespace npushmem::contract

@@ -16,6 +16,6 @@ struct SessionBootstrap {
 }  // namespace
 }  // namespace npushmem::contract
 
-NPUSHMEM_EXPORT_BOOTSTRAP(npushmem::contract::SessionBootstrap, "session", "TCP rendezvous at a known address",
-                          npushmem::rendezvous::config_rows().data(),
-                          static_cast<uint32_t>(npushmem::rendezvous::config_rows().size()));
+NPUSHMEM_EXPORT_BOOTSTRAP_WITH_CONFIG(npushmem::contract::SessionBootstrap, "session",
+                                      "TCP rendezvous at a known address", npushmem::rendezvous::config_rows().data(),
+                                      static_cast<uint32_t>(npushmem::rendezvous::config_rows().size()));

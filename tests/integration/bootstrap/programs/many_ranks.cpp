@@ -12,8 +12,9 @@
 #include <iostream>
 
 #include "core/plugin/loader.hpp"
+#include "core/plugin/opened_plugin.hpp"
 #include "core/plugin/plugin_finder.hpp"
-#include "tests/contract/bootstrap/forked_ranks.hpp"
+#include "tests/contract/bootstrap/ranks.hpp"
 
 namespace npushmem::contract {
 namespace {
@@ -54,10 +55,11 @@ bool complete(const Plan& plan) {
     return true;
 }
 
-int run_rank(const BootstrapSubject& subject, const Plan& plan) {
+int run_rank(Rank& rank, const Plan& plan) {
+    (void)rank.id();  // starts the service of rank 0, whose own memory does not depend on the number of ranks
     const long before = private_kib();
     const auto begin = Clock::now();
-    auto opened = subject.open();
+    auto opened = rank.open();
     if (!opened.ok()) return complain(-1, opened.status().message());
     Bootstrap& job = *opened.value();
     const auto joined = Clock::now();
@@ -82,13 +84,28 @@ int run(Plan plan) {
     void* const memory = ::mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return complain(-1, "no memory");
     plan.gathered = {static_cast<std::byte*>(memory), total};
-    fakes::FakeHost host;
-    host.set("BOOTSTRAP_UID_SOCK_IFNAME", "lo");
     auto loaded = load_bootstrap(PluginFinder(plugin_search_path("")), "uid");
     if (!loaded.ok()) return complain(-1, loaded.status().message());
-    const BootstrapSubject subject{loaded.value(), &host, plan.ranks};
+    BootstrapSubject subject;
+    subject.name = "uid";
+    subject.config["BOOTSTRAP_UID_SOCK_IFNAME"] = "lo";
+    subject.config["BOOTSTRAP_TIMEOUT"] = "60s";
+    subject.open = [plugin = loaded.value()](
+                       const npushmem_host& host,
+                       const npushmem_bootstrap_params& params) -> Result<std::unique_ptr<Bootstrap>> {
+        auto opened = open_bootstrap(plugin, host, params);
+        if (!opened.ok()) return opened.status();
+        return std::unique_ptr<Bootstrap>(std::move(opened).value());
+    };
+    subject.get_uniqueid = [plugin = loaded.value()](const npushmem_host& host,
+                                                     std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id) {
+        return make_uniqueid(*plugin, host, id);
+    };
     const auto begin = Clock::now();
-    const int failed = run_forked_ranks(*loaded.value(), host, plan.ranks, [&] { return run_rank(subject, plan); });
+    const RanksResult result = run_ranks(subject, plan.ranks, std::chrono::seconds(170), RankOutput::passed_on,
+                                         [&](Rank& rank) { return run_rank(rank, plan); });
+    if (!result.report.empty()) std::cerr << result.report;
+    const int failed = result.failed;
     std::cout << fmt::format("all in {:.2f} s; {} failed\n", Seconds(Clock::now() - begin).count(), failed);
     return failed == 0 ? 0 : 1;
 }

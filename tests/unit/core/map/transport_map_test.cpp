@@ -144,6 +144,18 @@ TEST_F(TransportMapTest, RangesDifferInCapabilitiesAlthoughTheirLinesAreEqual) {
     EXPECT_EQ(map.value().describe(), "pe 0-2: remote (by network)\n");
 }
 
+TEST_F(TransportMapTest, TellsTheEstimatedTimeOfAPath) {
+    const HostLayout layout = hosts_of({0, 1});
+    ON_CALL(remote, reach(_)).WillByDefault([](const npushmem_peer& peer) {
+        return Reach{NPUSHMEM_CAP_PUT, 0, 0, "far", 2'000, peer.pe == 0 ? 0U : 4'096'000'000U};
+    });
+    auto map = TransportMap::build(named, layout, 0, peer_of);
+    ASSERT_TRUE(map.ok());
+    EXPECT_EQ(map.value().describe(),
+              "pe 0: remote (far, about 2.0 us for 4 KiB)\npe 1: remote (far, about 3.0 us for 4 KiB)\n");
+    EXPECT_EQ(estimated_ns(Reach{NPUSHMEM_CAP_PUT, 0, 0, "unknown", 0, 1'000}), 0) << "no latency, no estimate";
+}
+
 TEST_F(TransportMapTest, PesOfOneHostMayDiffer) {
     const HostLayout layout = hosts_of({0, 0, 0, 0});
     reaches(local, NPUSHMEM_CAP_MAP, "same host", [](int pe) { return pe != 2; });

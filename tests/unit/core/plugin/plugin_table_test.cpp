@@ -73,10 +73,12 @@ TEST(TransportTable, DefaultsFillMissingFunctionsOnly) {
     const auto put = table.put;
     table.get = nullptr;
     table.progress = nullptr;
+    table.forget = nullptr;
     Traits::fill_defaults(table);
     EXPECT_EQ(table.put, put);
     EXPECT_EQ(table.get(nullptr, 0, nullptr, nullptr), NPUSHMEM_E_UNSUPPORTED);
     EXPECT_EQ(table.progress(nullptr), NPUSHMEM_AGAIN);
+    EXPECT_EQ(table.forget(nullptr, 1), NPUSHMEM_OK);
     EXPECT_STREQ(table.summary, "");
 }
 
@@ -88,7 +90,8 @@ TEST(TransportTable, LayoutIsLocked) {
     EXPECT_EQ(offsetof(npushmem_transport_v1, capabilities), 24U);
     EXPECT_EQ(offsetof(npushmem_transport_v1, open), 48U);
     EXPECT_EQ(offsetof(npushmem_transport_v1, devices), 136U);
-    EXPECT_EQ(sizeof(npushmem_transport_v1), 232U);
+    EXPECT_EQ(offsetof(npushmem_transport_v1, forget), 232U);
+    EXPECT_EQ(sizeof(npushmem_transport_v1), 240U);
     EXPECT_EQ(sizeof(npushmem_rma), 40U);
     EXPECT_EQ(sizeof(npushmem_atomic), 48U);
     EXPECT_EQ(sizeof(npushmem_put_signal), 72U);

@@ -88,6 +88,19 @@ TEST_F(ContextQueues, OpenAtFirstUseOfAPeerAndCloseWithTheirContext) {
     open_ = 1;
 }
 
+TEST_F(ContextQueues, ADeadPeIsForgottenOnceAndOnlyIfItWasUsed) {
+    EXPECT_CALL(transport, forget(_)).Times(0);
+    peers->forget(1);
+    ::testing::Mock::VerifyAndClearExpectations(&transport);
+    expect_connection(1);
+    post(*first, 1);
+    EXPECT_CALL(transport, forget(1)).WillOnce(Return(Code::ok));
+    peers->forget(1);
+    peers->forget(1);
+    expect_quiet(1);
+    EXPECT_TRUE(first->quiet().ok());
+}
+
 TEST_F(ContextQueues, AnUnusedContextOpensNoQueue) {
     EXPECT_TRUE(first->quiet().ok());
     EXPECT_TRUE(first->fence().ok());

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <set>
 #include <thread>
 
@@ -13,21 +14,24 @@ namespace npushmem {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 struct Pe {
     std::string wish = "auto";
     bool served = false;
     std::set<std::string> has{"fast", "slow"};
+    bool fabric = false;
 };
 
 struct Outcome {
-    std::string transport;  // empty: none
-    std::string explanation;
+    std::vector<std::string> candidates;
+    std::string text;
 };
 
-// The result of each PE of the job.
-std::vector<Outcome> choose(const std::vector<Pe>& pes, const std::string& order = "fast, slow") {
+// The result of each PE of the job. "nic" drives NICs by itself.
+std::vector<Outcome> open(const std::vector<Pe>& pes, const std::string& order = "fast, slow") {
     const auto job = std::make_shared<fakes::FakeJob>(static_cast<int>(pes.size()));
     std::vector<Outcome> out(pes.size());
     std::vector<std::thread> threads;
@@ -37,41 +41,62 @@ std::vector<Outcome> choose(const std::vector<Pe>& pes, const std::string& order
             settings.remote_transport = pes[pe].wish;
             settings.remote_order = order;
             fakes::FakeBootstrap bootstrap(job, static_cast<int>(pe));
-            const auto open = [&](const std::string& name) -> Result<OwnedTransport> {
+            const auto open_one = [&](const std::string& name) -> Result<OwnedTransport> {
                 if (!pes[pe].has.contains(name)) return Status{Code::plugin_missing, "no " + name + " here"};
-                return OwnedTransport{name, nullptr, true};
+                return OwnedTransport{name, nullptr, true, false, name == "nic"};
             };
-            auto choice = choose_remote_transport(settings, pes[pe].served, bootstrap, open);
-            ASSERT_TRUE(choice.ok()) << choice.status().message();
-            if (choice.value().transport) out[pe].transport = choice.value().transport->name;
-            out[pe].explanation = choice.value().explanation;
+            auto opened = open_remote_candidates(settings, pes[pe].served, pes[pe].fabric, bootstrap, open_one);
+            ASSERT_TRUE(opened.ok()) << opened.status().message();
+            for (const auto& each : opened.value().transports) out[pe].candidates.push_back(each.name);
+            out[pe].text = opened.value().text;
         });
     for (auto& thread : threads) thread.join();
     return out;
 }
 
-TEST(RemoteTransportChoice, TakesTheFirstThatAllHave) {
-    for (const auto& outcome : choose({{}, {}, {}})) EXPECT_EQ(outcome.transport, "fast");
-    const auto mixed = choose({{}, {"auto", false, {"slow"}}, {}});
-    for (const auto& outcome : mixed) EXPECT_EQ(outcome.transport, "slow");
-    EXPECT_THAT(mixed[0].explanation, HasSubstr("fast: PE 1 cannot open it"));
-    EXPECT_THAT(mixed[1].explanation, HasSubstr("fast: no fast here"));
+TEST(RemoteCandidates, AreTheFirstThatAllHave) {
+    for (const auto& outcome : open({{}, {}, {}})) EXPECT_THAT(outcome.candidates, ElementsAre("fast"));
+    const auto mixed = open({{}, {"auto", false, {"slow"}}, {}});
+    for (const auto& outcome : mixed) EXPECT_THAT(outcome.candidates, ElementsAre("slow"));
+    EXPECT_THAT(mixed[0].text, HasSubstr("fast: PE 1 cannot open it"));
+    EXPECT_THAT(mixed[1].text, HasSubstr("fast: no fast here"));
 }
 
-TEST(RemoteTransportChoice, ListsWhatWasTriedWhenNoneCanBeOpened) {
-    const auto none = choose({{}, {"auto", false, {}}});
-    EXPECT_EQ(none[0].transport, "");
-    EXPECT_THAT(none[1].explanation, AllOf(HasSubstr("no fast here"), HasSubstr("no slow here")));
-    EXPECT_THAT(choose({{}, {}}, " , ")[0].explanation, HasSubstr("NPUSHMEM_REMOTE_ORDER is empty"));
+TEST(RemoteCandidates, AreAllWhereTheNetworksMayDiffer) {
+    const std::set<std::string> all{"fast", "slow", "nic"};
+    const std::vector<Pe> pes{{"auto", false, all}, {"auto", false, all, true}};
+    for (const auto& outcome : open(pes)) EXPECT_THAT(outcome.candidates, ElementsAre("fast", "slow"));
+    for (const auto& outcome : open(pes, "fast,nic,slow"))
+        EXPECT_THAT(outcome.candidates, ElementsAre("fast", "nic")) << "one that drives NICs ends the search";
+    for (const auto& outcome : open(pes, "nic,fast")) EXPECT_THAT(outcome.candidates, ElementsAre("nic"));
 }
 
-TEST(RemoteTransportChoice, SelectsNoneIfAPeOverridesTheChoice) {
+TEST(RemoteCandidates, ListsWhatWasTriedWhenNoneCanBeOpened) {
+    const auto none = open({{}, {"auto", false, {}}});
+    EXPECT_THAT(none[0].candidates, IsEmpty());
+    EXPECT_THAT(none[1].text, AllOf(HasSubstr("no fast here"), HasSubstr("no slow here")));
+    EXPECT_THAT(open({{}, {}}, " , ")[0].text, HasSubstr("NPUSHMEM_REMOTE_ORDER is empty"));
+}
+
+TEST(RemoteCandidates, AreNoneIfAPeOverridesTheChoice) {
     for (const Pe& other : {Pe{"none", false, {}}, Pe{"libfabric", false, {}}, Pe{"auto", true, {}}}) {
-        const auto outcome = choose({{}, other});
-        EXPECT_EQ(outcome[0].transport, "");
-        EXPECT_THAT(outcome[0].explanation, HasSubstr("PE 1 selected its own"));
-        EXPECT_EQ(outcome[1].explanation, "");
+        const auto outcome = open({{}, other});
+        EXPECT_THAT(outcome[0].candidates, IsEmpty());
+        EXPECT_THAT(outcome[0].text, HasSubstr("PE 1 selected its own"));
+        EXPECT_EQ(outcome[1].text, "");
     }
+}
+
+TEST(FabricDevices, AreThoseOfRdmaAndSlingshot) {
+    const std::filesystem::path classes = ::testing::TempDir() + "npushmem_device_classes";
+    std::filesystem::remove_all(classes);
+    EXPECT_FALSE(has_fabric_device(classes));
+    std::filesystem::create_directories(classes / "infiniband");
+    std::filesystem::create_directories(classes / "net" / "eth0");
+    EXPECT_FALSE(has_fabric_device(classes)) << "the module is loaded, without a device";
+    std::filesystem::create_directories(classes / "cxi" / "cxi0");
+    EXPECT_TRUE(has_fabric_device(classes));
+    std::filesystem::remove_all(classes);
 }
 
 }  // namespace

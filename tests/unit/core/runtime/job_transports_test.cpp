@@ -3,12 +3,16 @@
 
 #include <gmock/gmock.h>
 
+#include <cstring>
+
 #include "npushmem/testing/mocks.hpp"
+#include "tests/fakes/fake_os.hpp"
 
 namespace npushmem {
 namespace {
 
 using ::testing::_;
+using ::testing::Field;
 using ::testing::InSequence;
 using ::testing::NiceMock;
 using ::testing::Return;
@@ -69,6 +73,88 @@ TEST_F(JobTransportsTest, DeregisterEveryRegistrationThatSucceeded) {
     transports.add({"second", std::move(second)});
     ASSERT_TRUE(transports.complete_selection().ok());
     EXPECT_EQ(transports.exchange_endpoints({}).code(), Code::memory);
+}
+
+// PE 0 of two, on two hosts. Its bootstrap gathers its own bytes for both PEs.
+class RemoteChoice : public ::testing::Test {
+protected:
+    RemoteChoice() : job(two_hosts()) {
+        const Config config = Config::read(FakeEnvironment{}).value();
+        EXPECT_TRUE(job.exchange_records(config.settings(), {}).ok());
+    }
+
+    static std::unique_ptr<Bootstrap> two_hosts() {
+        auto bootstrap = std::make_unique<NiceMock<MockBootstrap>>();
+        ON_CALL(*bootstrap, nranks()).WillByDefault(Return(2));
+        ON_CALL(*bootstrap, allgather(_, _))
+            .WillByDefault([](std::span<const std::byte> send, std::span<std::byte> receive) {
+                std::copy(send.begin(), send.end(), receive.begin());
+                std::copy(send.begin(), send.end(), receive.begin() + static_cast<std::ptrdiff_t>(send.size()));
+                PeRecord other;
+                if (send.size() != sizeof other) return Status{};
+                std::memcpy(&other, send.data(), sizeof other);
+                other.host.machine ^= 1;
+                std::memcpy(receive.data() + send.size(), &other, sizeof other);
+                return Status{};
+            });
+        return bootstrap;
+    }
+
+    // The choice between transports with these paths to PE 1.
+    std::string choose(const std::vector<std::pair<std::string, Reach>>& offers, std::string text = "") {
+        JobTransports transports(job, {});
+        transports.add({"self", std::make_unique<NiceMock<MockTransport>>()});
+        RemoteCandidates candidates;
+        candidates.text = std::move(text);
+        for (const auto& [name, reach] : offers) {
+            auto transport = std::make_unique<NiceMock<MockTransport>>();
+            ON_CALL(*transport, address()).WillByDefault(Return(Bytes(4)));
+            const auto to_peer =
+                ::testing::AllOf(Field(&npushmem_peer::pe, 1), Field(&npushmem_peer::address_bytes, 4U));
+            ON_CALL(*transport, reach(to_peer)).WillByDefault(Return(reach));
+            candidates.transports.push_back({name, std::move(transport), true});
+        }
+        transports.add(std::move(candidates));
+        EXPECT_TRUE(transports.complete_selection().ok());
+        const auto chosen = transports.choose_candidate();
+        EXPECT_TRUE(chosen.ok()) << chosen.status().message();
+        EXPECT_EQ(transports.named().size(), offers.empty() ? 1U : 2U);
+        if (!offers.empty()) {
+            EXPECT_THAT(chosen.value(), ::testing::StartsWith(transports.named().back().name + " ("));
+        }
+        return chosen.value();
+    }
+
+    JobMembership job;
+};
+
+TEST_F(RemoteChoice, IsTheCheapestAndTellsTheCosts) {
+    const Reach slow{NPUSHMEM_CAP_PUT, 0, 0, "tcp", 25'000, 2'500'000'000};
+    const Reach fast{NPUSHMEM_CAP_PUT, 0, 0, "fabric", 2'000, 0};
+    EXPECT_EQ(choose({{"ucx", slow}, {"libfabric", fast}}, "verbs: no RDMA device"),
+              "libfabric (NPUSHMEM_REMOTE_TRANSPORT=auto, ucx: about 26.6 us for 4 KiB; libfabric: about 2.0 us for 4 "
+              "KiB; not verbs: no RDMA device)");
+}
+
+TEST_F(RemoteChoice, IsTheFirstOfEqualOrUnknownOnes) {
+    const Reach some{NPUSHMEM_CAP_PUT, 0, 0, "tcp", 25'000, 0};
+    const Reach unknown{NPUSHMEM_CAP_PUT, 0, 0, "tcp"};
+    EXPECT_THAT(choose({{"a", some}, {"b", some}}), ::testing::StartsWith("a ("));
+    EXPECT_THAT(choose({{"a", some}, {"b", unknown}}),
+                ::testing::AllOf(::testing::StartsWith("a ("), ::testing::HasSubstr("b: of unknown cost")));
+    EXPECT_THAT(choose({{"a", unknown}, {"b", some}}), ::testing::StartsWith("a ("));
+}
+
+TEST_F(RemoteChoice, IsOneThatReachesAllPes) {
+    const Reach none{0, 0, 0, "no route"};
+    const Reach some{NPUSHMEM_CAP_PUT, 0, 0, "tcp", 25'000, 0};
+    EXPECT_THAT(choose({{"a", none}, {"b", some}}),
+                ::testing::AllOf(::testing::StartsWith("b ("), ::testing::HasSubstr("a: does not reach all PEs")));
+}
+
+TEST_F(RemoteChoice, OfOneOrNoneNeedsNoCosts) {
+    EXPECT_EQ(choose({{"a", Reach{}}}), "a (NPUSHMEM_REMOTE_TRANSPORT=auto)");
+    EXPECT_EQ(choose({}, "none (tried a)"), "none (tried a)");
 }
 
 }  // namespace

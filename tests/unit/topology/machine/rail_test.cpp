@@ -12,6 +12,7 @@
 namespace npushmem::topology {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 npushmem_device device(const char* name, unsigned port, const char* address, unsigned state = NPUSHMEM_PORT_ACTIVE) {
@@ -45,6 +46,15 @@ TEST(RailsOfDevices, KeepTheStateAndNamesOfMaximumLength) {
     const auto rails = rails_of(Machine{}, devices);
     EXPECT_EQ(rails[0].nic, full);
     EXPECT_EQ(rails[0].state, PortState::down);
+}
+
+TEST(RailNumbers, AreTheUsersThenTheTransportsThenThePosition) {
+    npushmem_device reported = device("b", 1, "");
+    reported.rail = 6;  // one more than its number
+    const npushmem_device devices[] = {device("a", 1, ""), reported, device("c", 1, "")};
+    const auto rails = rails_of(Machine{}, devices);
+    EXPECT_THAT(rail_numbers(rails, "").value(), ElementsAre(0U, 5U, 2U));
+    EXPECT_THAT(rail_numbers(rails, "b=9,c=1").value(), ElementsAre(0U, 9U, 1U));
 }
 
 TEST(RailsOfMachine, AreVerbsPortsOrElseNetworkInterfaces) {

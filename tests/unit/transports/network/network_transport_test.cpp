@@ -209,6 +209,29 @@ TEST_P(EveryWire, ALostPeerFailsItsOperationsOnceAndOthersContinue) {
     EXPECT_EQ(world->word(2, 0), 6U);
 }
 
+TEST_P(EveryWire, AForgottenPeerFailsItsOperationsOnceAndOthersContinue) {
+    const auto world = make_world(1);
+    std::uint64_t value = 5;
+    ASSERT_EQ(world->put(1, value), Code::ok);
+    ASSERT_EQ(world->put(2, value), Code::ok);
+    EXPECT_EQ(world->at(0).forget(1), Code::ok);
+    EXPECT_EQ(world->quiet(), Code::peer_dead);
+    EXPECT_EQ(world->word(2, 0), 5U);
+    npushmem_event event{};
+    ASSERT_EQ(world->at(0).poll_event(event), Code::ok);
+    EXPECT_EQ(event.pe, 1);
+    EXPECT_THAT(text_of(event.message), AllOf(HasSubstr("PE 1 has died or finalized"),
+                                              HasSubstr("1 operation was under way to PE 1 on host elsewhere")));
+    EXPECT_EQ(world->at(0).forget(1), Code::ok);
+    EXPECT_EQ(world->quiet(), Code::ok) << "told twice";
+    EXPECT_EQ(world->put(1, value), Code::peer_dead);
+    EXPECT_EQ(world->at(0).forget(2), Code::ok);
+    EXPECT_EQ(world->at(0).poll_event(event), Code::again) << "nothing was under way";
+    EXPECT_EQ(world->put(2, value), Code::peer_dead);
+    EXPECT_EQ(world->at(0).forget(0), Code::argument) << "not a peer";
+    EXPECT_EQ(world->at(0).forget(World::npes), Code::argument);
+}
+
 // Only such codes end waits for a peer.
 TEST_P(EveryWire, APeerIsLostWithAnyErrorOfItsFirstLane) {
     const auto world = make_world(1);

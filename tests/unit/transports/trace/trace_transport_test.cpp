@@ -70,6 +70,9 @@ TEST_F(Trace, PassesResultsThrough) {
     EXPECT_EQ(trace->get(1, {}, nullptr), Code::timeout);
     EXPECT_EQ(trace->create_queue().value(), MockTransport::queue);
     EXPECT_EQ(trace->map(1).status().code(), Code::unsupported);
+    EXPECT_CALL(inner_, forget(3)).WillOnce(Return(Code::argument));
+    EXPECT_EQ(trace->forget(3), Code::argument);
+    EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE), Contains(HasSubstr("forget(pe 3) -> argument")));
     EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE), Contains(HasSubstr("get(queue 1")));
 }
 

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the contract cannot know: the variables of this bootstrap and the texts of its failures. Ranks are threads.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <functional>
+#include <thread>
+
+#include "mine_bootstrap.hpp"
+#include "npushmem/testing/fake_host.hpp"
+
+namespace mine_plugin {
+namespace {
+
+using npushmem::Bootstrap;
+using npushmem::Host;
+using npushmem::fakes::FakeHost;
+
+npushmem_bootstrap_params params_of(int rank, int nranks) {
+    npushmem_bootstrap_params out{};
+    out.struct_size = sizeof out;
+    out.rank = rank;
+    out.nranks = nranks;
+    return out;
+}
+
+std::string session(const char* test) { return std::string(test) + std::to_string(::getpid()); }
+
+using Opened = Result<std::unique_ptr<Bootstrap>>;
+
+// Runs `body` for each rank in a thread of its own.
+void run_ranks(FakeHost& host, int nranks, const std::function<void(int, Opened)>& body) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < nranks; ++rank)
+        threads.emplace_back([&host, &body, rank, nranks] {
+            body(rank, MineBootstrap::open(Host(&host.table(), "mine"), params_of(rank, nranks)));
+        });
+    for (auto& thread : threads) thread.join();
+}
+
+TEST(MineBootstrap, RanksOfASessionExchangeTheirBytes) {
+    FakeHost host;
+    host.set("MINE_SESSION", session("exchange"));
+    run_ranks(host, 3, [](int rank, const Opened& opened) {
+        ASSERT_TRUE(opened.ok()) << opened.status().message();
+        const auto own = static_cast<std::byte>(rank + 1);
+        std::byte all[3] = {};
+        const Status gathered = opened.value()->allgather({&own, 1}, all);
+        ASSERT_TRUE(gathered.ok()) << gathered.message();
+        EXPECT_TRUE(all[0] == std::byte{1} && all[1] == std::byte{2} && all[2] == std::byte{3});
+    });
+}
+
+TEST(MineBootstrap, ARankThatDoesNotJoinIsNamed) {
+    FakeHost host;
+    host.set("MINE_SESSION", session("missing"));
+    host.set("BOOTSTRAP_TIMEOUT", "50ms");
+    const auto opened = MineBootstrap::open(Host(&host.table(), "mine"), params_of(0, 2));
+    ASSERT_FALSE(opened.ok());
+    EXPECT_EQ(opened.status().code(), Code::timeout);
+    EXPECT_NE(opened.status().message().find("rank 1 did not join"), std::string::npos) << opened.status().message();
+}
+
+TEST(MineBootstrap, TheReasonOfAnAbortReachesARankThatIsInNoCall) {
+    FakeHost host;
+    host.set("MINE_SESSION", session("abort"));
+    run_ranks(host, 2, [](int rank, const Opened& opened) {
+        ASSERT_TRUE(opened.ok()) << opened.status().message();
+        if (rank == 1) return opened.value()->abort("no memory");
+        Status seen;
+        const auto end = Clock::now() + std::chrono::seconds(20);
+        while (seen.ok() && Clock::now() < end) {
+            seen = opened.value()->check();
+            std::this_thread::yield();
+        }
+        EXPECT_EQ(seen.code(), Code::aborted);
+        EXPECT_EQ(seen.message(), "rank 1 aborted the job: no memory");
+    });
+}
+
+TEST(MineBootstrap, DifferentNumbersOfRanksAreRefused) {
+    FakeHost host;
+    host.set("MINE_SESSION", session("number"));
+    std::thread other([&host] {
+        const auto opened = MineBootstrap::open(Host(&host.table(), "mine"), params_of(1, 3));
+        EXPECT_EQ(opened.status().code(), Code::mismatch) << opened.status().message();
+    });
+    const auto opened = MineBootstrap::open(Host(&host.table(), "mine"), params_of(0, 2));
+    EXPECT_EQ(opened.status().code(), Code::mismatch) << opened.status().message();
+    other.join();
+}
+
+TEST(MineBootstrap, WhatIsMissingOrInvalidIsNamed) {
+    FakeHost host;
+    const auto message_of = [&](int rank, int nranks) {
+        return MineBootstrap::open(Host(&host.table(), "mine"), params_of(rank, nranks)).status().message();
+    };
+    EXPECT_NE(message_of(0, 2).find("NPUSHMEM_MINE_SESSION"), std::string::npos);
+    host.set("MINE_SESSION", session("invalid"));
+    EXPECT_NE(message_of(2, 2).find("rank 2 of 2"), std::string::npos);
+    host.set("BOOTSTRAP_TIMEOUT", "soon");
+    EXPECT_NE(message_of(0, 2).find("NPUSHMEM_BOOTSTRAP_TIMEOUT='soon'"), std::string::npos);
+}
+
+TEST(MineBootstrap, AProcessWithoutAnyVariableIsAJobOfItsOwn) {
+    FakeHost host;
+    const auto opened = MineBootstrap::open(Host(&host.table(), "mine"), params_of(-1, -1));
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    EXPECT_EQ(opened.value()->nranks(), 1);
+    EXPECT_TRUE(opened.value()->barrier().ok());
+}
+
+}  // namespace
+}  // namespace mine_plugin

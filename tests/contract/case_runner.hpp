@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Cases as tests of GoogleTest, each in a process of its own with a deadline.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+namespace npushmem::contract {
+
+struct RegisteredCase {
+    std::string suite;
+    std::string name;
+    std::chrono::seconds deadline;
+    // Runs in the process of the case, and in the processes of its PEs (own_role() tells which). May use all assertions
+    // of GoogleTest, and throw.
+    std::function<void()> body;
+};
+
+// Adds the case to GoogleTest. Throws std::invalid_argument if there is one with the same suite and name.
+//
+// In the calling program the test starts the process of the case, and reports what becomes of it: its failures, its
+// skip, a signal that ended it, an unexpected exit status, or that it did not finish within its deadline; then what it
+// wrote to its standard output and error. With NPUSHMEM_CONTRACT_IN_PROCESS=1 the test runs the body itself.
+void register_case(RegisteredCase added);
+
+// "suite.case" of the test that is running.
+std::string running_case();
+
+}  // namespace npushmem::contract

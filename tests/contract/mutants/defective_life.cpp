@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The defects of opening, reach, memory and queues.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "tests/contract/mutants/defective.hpp"
+
+namespace npushmem::contract {
+namespace {
+
+[[noreturn]] void hang() {
+    for (;;) ::pause();
+}
+
+bool refused(Code code) { return static_cast<int>(code) < 0; }
+
+}  // namespace
+
+OpenTransport with_defect(Defect defect, OpenTransport open) {
+    if (defect == Defect::none) return open;
+    return [defect, open, opens = 0](
+               const npushmem_host& host,
+               const npushmem_transport_params& params) mutable -> Result<std::unique_ptr<Transport>> {
+        constexpr int sound_opens = 10;
+        ++opens;
+        if (defect == Defect::later_open_fails && opens > sound_opens)
+            return Status{Code::system, "the defect: this process has opened it too often"};
+        if (defect == Defect::later_open_crashes && opens > sound_opens) (void)std::raise(SIGSEGV);
+        if (defect == Defect::open_leaks_descriptor) (void)::open("/dev/null", O_RDONLY | O_CLOEXEC);
+        auto inner = open(host, params);
+        if (!inner.ok()) return inner.status();
+        return std::unique_ptr<Transport>(new Defective(defect, std::move(inner).value(), params));
+    };
+}
+
+Defective::~Defective() {
+    if (has(Defect::close_hangs)) hang();
+}
+
+Result<std::vector<npushmem_device>> Defective::devices() {
+    if (!has(Defect::nameless_device)) return inner().devices();
+    npushmem_device device{};
+    device.struct_size = sizeof device;
+    return std::vector<npushmem_device>{device};
+}
+
+Reach Defective::reach(const npushmem_peer& peer) {
+    npushmem_peer seen = peer;
+    if (has(Defect::maps_another_machine)) seen.host.machine = host_.machine;
+    if (has(Defect::maps_another_emulated_host)) {
+        seen.host.emulated = host_.emulated;
+        seen.host.space = host_.space;
+    }
+    // The fake fabric maps neighbours only.
+    if (has(Defect::maps_another_machine) || has(Defect::maps_another_emulated_host)) seen.pe = pe_;
+    Reach out = inner().reach(seen);
+    if (has(Defect::peer_table_of_8) && peer.pe >= 8) return {0, 0, 0, "the table is full"};
+    if (has(Defect::reaches_nobody)) return {0, 0, 0, "nobody"};
+    if (has(Defect::reach_not_symmetrical) && pe_ > peer.pe) out.capabilities &= ~NPUSHMEM_CAP_GET;
+    if (has(Defect::more_than_declared)) out.capabilities |= NPUSHMEM_CAP_DEVICES;
+    if (has(Defect::atomic_without_operations)) out.atomic_32 = out.atomic_64 = 0;
+    if (has(Defect::no_reason)) out.why.clear();
+    if (has(Defect::no_reason_when_unreachable) && !out.reachable()) out.why.clear();
+    return out;
+}
+
+Code Defective::deregister_memory(std::uint64_t region) {
+    const Code code = inner().deregister_memory(region);
+    return has(Defect::unknown_region_deregistered) ? Code::ok : code;
+}
+
+Result<std::uint64_t> Defective::import_memory(int pe, std::span<const std::byte> handle) {
+    const std::lock_guard lock(mutex_);
+    auto& known = imports_[pe];
+    if (!known.empty()) {
+        const auto& [number, bytes] = known.front();
+        const bool is_same = std::equal(bytes.begin(), bytes.end(), handle.begin(), handle.end());
+        if (has(Defect::second_import_has_same_number) && is_same) return number;
+        if (has(Defect::regions_mixed) && !is_same) return inner().import_memory(pe, bytes);
+        if (has(Defect::truncated_handle_accepted) && handle.size() + 1 == bytes.size()) return number;
+        if (has(Defect::damaged_handle_accepted) && handle.size() == bytes.size()) return number;
+    }
+    auto out = inner().import_memory(pe, handle);
+    for (const auto& [other, imports] : imports_)
+        if (has(Defect::import_under_other_number_breaks_peer) && other != pe && !imports.empty() &&
+            std::equal(handle.begin(), handle.end(), imports.front().second.begin(), imports.front().second.end()))
+            unreachable_.insert(imports.front().first);
+    if (!out.ok() && has(Defect::deregistered_memory_waits)) return *invented_.insert(~std::uint64_t{0}).first;
+    if (out.ok()) {
+        known.emplace_back(out.value(), Bytes(handle.begin(), handle.end()));
+    } else {
+        if (has(Defect::garbage_handle_accepted)) return std::uint64_t{1};
+        if (has(Defect::refusal_without_message)) return Status{out.status().code(), ""};
+    }
+    return out;
+}
+
+Code Defective::release_memory(std::uint64_t remote) {
+    if (has(Defect::released_memory_reachable)) {
+        const std::lock_guard lock(mutex_);
+        return released_.insert(remote).second ? Code::ok : Code::argument;
+    }
+    if (has(Defect::deregistered_memory_waits) && invented_.contains(remote)) return Code::ok;
+    const Code code = inner().release_memory(remote);
+    return has(Defect::unknown_remote_released) ? Code::ok : code;
+}
+
+Result<void*> Defective::map(std::uint64_t remote) {
+    const std::lock_guard lock(mutex_);
+    if (has(Defect::maps_wrong_memory)) remote = imports_[pe_].front().first;
+    auto out = inner().map(remote);
+    if (!out.ok() && has(Defect::maps_without_capability)) return static_cast<void*>(this);
+    return out;
+}
+
+Result<std::uint64_t> Defective::create_queue() {
+    const std::lock_guard lock(mutex_);
+    if (has(Defect::queue_table_of_16) && queues_.size() >= 16) return Status{Code::memory, "no room for a queue"};
+    if (has(Defect::queue_number_given_twice) && queues_.size() > 1) return queues_.back();
+    auto out = inner().create_queue();
+    if (!out.ok()) return out;
+    queues_.push_back(out.value());
+    if (!has_unfenced_queue()) return out;
+    const auto second = inner().create_queue();
+    if (!second.ok()) return second;
+    unfenced_[out.value()] = second.value();
+    return out;
+}
+
+Code Defective::destroy_queue(std::uint64_t queue) {
+    const std::lock_guard lock(mutex_);
+    if (has(Defect::destroy_hangs) && outstanding_.contains(queue)) hang();
+    if (has(Defect::destroy_refuses_outstanding) && outstanding_.contains(queue)) return Code::state;
+    if (has(Defect::destroyed_queue_writes)) return destroyed_.insert(queue).second ? Code::ok : Code::argument;
+    if (has(Defect::destroyed_twice) && destroyed_.contains(queue)) return Code::ok;
+    if (has(Defect::destroy_loses_put_of_other_queue)) lose_next_put_ = true;
+    if (const auto second = unfenced_.extract(queue); !second.empty()) (void)inner().destroy_queue(second.mapped());
+    std::erase(queues_, queue);
+    outstanding_.erase(queue);
+    destroyed_.insert(queue);
+    const Code code = inner().destroy_queue(queue);
+    return has(Defect::unknown_queue_accepted) && refused(code) ? Code::ok : code;
+}
+
+}  // namespace npushmem::contract

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/contract/mutants/defects.hpp"
+
+#include <algorithm>
+
+namespace npushmem::contract {
+namespace {
+
+// clang-format off
+const std::vector<DefectRow> rows = {
+    {Defect::early_put_token, "early_put_token", "The token of a put is complete while its source is still read.", {"a_source_can_be_reused_after_its_token"}},
+    {Defect::early_get_token, "early_get_token", "The token of a get is complete before the data is there.", {"gets_arrive_whole"}},
+    {Defect::early_fetch_token, "early_fetch_token", "The token of a fetching atomic is complete before the value is there.", {"every_operation_and_width"}},
+    {Defect::lost_completions, "lost_completions", "Every hundredth token never completes.", {"gets_arrive_whole"}},
+    {Defect::reused_token, "reused_token", "A token's number is given again while its operation is outstanding.", {"tokens_complete_one_by_one"}},
+    {Defect::early_quiet, "early_quiet", "quiet returns at once.", {"quiet_means_delivered", "puts_arrive_whole"}},
+    {Defect::quiet_waits_for_other_queues, "quiet_waits_for_other_queues", "quiet waits for operations of other queues too.", {"two_queues_complete_by_themselves"}},
+    {Defect::quiet_misses_gets, "quiet_misses_gets", "quiet does not wait for gets.", {"many_gets_all_arrive"}},
+    {Defect::quiet_misses_atomics, "quiet_misses_atomics", "quiet does not wait for atomics.", {"additions_of_all_pes_add_up", "quiet_covers_every_operation"}},
+    {Defect::quiet_misses_put_signals, "quiet_misses_put_signals", "quiet does not wait for put_signals.", {"quiet_covers_every_operation"}},
+    {Defect::posted_although_again, "posted_although_again", "Every seventh post returns again although the operation was posted.", {"additions_of_all_pes_add_up", "fetched_tickets_are_unique"}},
+
+    {Defect::no_fence, "no_fence", "fence does nothing.", {"a_fence_orders_puts", "fences_form_a_chain"}},
+    {Defect::every_second_fence_lost, "every_second_fence_lost", "Every second fence does nothing.", {"fences_form_a_chain", "a_fence_orders_puts"}},
+    {Defect::fence_misses_second_queue, "fence_misses_second_queue", "fence does nothing but on the first queue.", {"a_second_queue_orders_and_completes_its_own"}},
+    {Defect::fence_misses_large_puts, "fence_misses_large_puts", "Puts of more than 64 KiB are not ordered by fences.", {"a_watcher_never_sees_a_flag_before_what_was_fenced"}},
+    {Defect::fence_misses_atomics, "fence_misses_atomics", "Atomics are not ordered by fences.", {"a_fence_orders_atomics_after_puts"}},
+    {Defect::fence_misses_fetching_atomics, "fence_misses_fetching_atomics", "Fetching atomics are not ordered by fences.", {"a_fence_orders_fetching_atomics_after_puts"}},
+    {Defect::fence_misses_put_signals, "fence_misses_put_signals", "put_signals are not ordered by fences.", {"a_fence_orders_put_signal_after_puts"}},
+    {Defect::fence_misses_gets, "fence_misses_gets", "Gets may be executed before puts that a fence put before them.", {"a_get_after_a_fence_sees_the_put"}},
+    {Defect::fence_misses_earlier_atomics, "fence_misses_earlier_atomics", "A fence does not order atomics before what is posted later.", {"a_fence_orders_every_update_before_puts"}},
+    {Defect::fence_misses_earlier_put_signals, "fence_misses_earlier_put_signals", "A fence does not order put_signals before what is posted later.", {"a_fence_orders_every_update_before_puts"}},
+    {Defect::signal_before_data, "signal_before_data", "The signal of a put_signal may arrive before its data.", {"a_signal_comes_after_its_data"}},
+    {Defect::signal_before_large_data, "signal_before_large_data", "The signal may arrive before data of more than 64 KiB.", {"a_watcher_never_sees_a_signal_before_its_data"}},
+
+    {Defect::last_byte_of_odd_sizes_lost, "last_byte_of_odd_sizes_lost", "Puts of odd sizes lose their last byte.", {"puts_arrive_whole", "sizes_around_every_limit_arrive", "random_sequences_match_the_model"}},
+    {Defect::put_displaced_at_page_border, "put_displaced_at_page_border", "A put writes one byte too far behind a page border.", {"puts_arrive_whole", "transfers_across_a_page_border_are_whole"}},
+    {Defect::get_displaced_at_page_border, "get_displaced_at_page_border", "A get reads one byte too far behind a page border.", {"gets_arrive_whole", "transfers_across_a_page_border_are_whole"}},
+    {Defect::large_puts_cut, "large_puts_cut", "Puts end after 64 KiB.", {"puts_arrive_whole", "a_transfer_of_a_gibibyte_arrives"}},
+    {Defect::writes_beyond_put, "writes_beyond_put", "A put writes one byte beyond its end.", {"puts_arrive_whole", "puts_of_every_alignment_change_only_their_target"}},
+    {Defect::writes_beyond_get, "writes_beyond_get", "A get writes one byte beyond its end.", {"gets_arrive_whole", "gets_of_every_alignment_change_only_their_destination"}},
+    {Defect::source_changed, "source_changed", "A put changes its source.", {"puts_arrive_whole"}},
+    {Defect::torn_words, "torn_words", "Data of 4 and 8 bytes arrives in two halves.", {"aligned_puts_of_a_word_are_never_seen_torn", "words_of_put_signal_are_never_seen_torn", "gets_of_a_changing_word_are_never_torn"}},
+    {Defect::stale_get, "stale_get", "A get returns what an earlier get of the same place has read.", {"a_get_after_a_fence_sees_the_put"}},
+    {Defect::puts_lost, "puts_lost", "Every thousandth put is lost.", {"many_puts_all_arrive", "a_million_operations_arrive"}},
+    {Defect::gets_lost, "gets_lost", "Every seven hundredth get is lost.", {"many_gets_all_arrive"}},
+    {Defect::puts_to_self_lost, "puts_to_self_lost", "Puts of a PE to itself are ignored.", {"puts_arrive_whole"}},
+    {Defect::last_byte_refused, "last_byte_refused", "The last byte of a region cannot be written.", {"the_last_byte_can_be_reached"}},
+    {Defect::empty_put_refused, "empty_put_refused", "A put of no bytes is an error.", {"puts_arrive_whole", "the_last_byte_can_be_reached"}},
+    {Defect::peers_swapped, "peers_swapped", "Puts to PE 1 go to PE 2, and vice versa.", {"puts_arrive_whole", "two_to_sixteen_pes_reach_each_other"}},
+    {Defect::regions_mixed, "regions_mixed", "The import of a peer's second region gives access to the first.", {"several_regions_do_not_mix"}},
+    {Defect::crash_in_large_put, "crash_in_large_put", "A put of more than 64 KiB crashes.", {"puts_arrive_whole"}, Ending::crashes},
+
+    {Defect::wide_32_bit_atomics, "wide_32_bit_atomics", "Atomics on 32 bits write 64.", {"every_operation_and_width"}},
+    {Defect::fetches_new_value, "fetches_new_value", "Fetching atomics return the new value.", {"every_operation_and_width"}},
+    {Defect::compare_ignored, "compare_ignored", "COMPARE_SWAP swaps without comparison.", {"every_operation_and_width"}},
+    {Defect::and_or_swapped, "and_or_swapped", "AND executes OR, and vice versa.", {"every_operation_and_width", "random_sequences_match_the_model"}},
+    {Defect::xor_is_or, "xor_is_or", "FETCH_XOR executes FETCH_OR.", {"every_operation_and_width"}},
+    {Defect::atomics_of_two_steps, "atomics_of_two_steps", "Additions read the word and write the sum later.", {"additions_of_all_pes_add_up", "fetched_tickets_are_unique", "threads_do_not_lose_additions"}},
+    {Defect::signal_add_is_set, "signal_add_is_set", "The signal operation ADD sets the word.", {"signals_are_set_and_added"}},
+    {Defect::signal_set_is_add, "signal_set_is_add", "The signal operation SET adds to the word.", {"signals_are_set_and_added"}},
+
+    {Defect::put_end_unchecked, "put_end_unchecked", "A put beyond the end of a region returns ok.", {"wrong_puts", "sizes_beyond_the_region_are_refused"}},
+    {Defect::put_overflow_unchecked, "put_overflow_unchecked", "A put whose end overflows returns ok.", {"wrong_puts", "offsets_that_wrap_around_are_refused"}},
+    {Defect::get_end_unchecked, "get_end_unchecked", "A get beyond the end of a region returns ok.", {"wrong_gets"}},
+    {Defect::atomic_end_unchecked, "atomic_end_unchecked", "An atomic beyond the end of a region returns ok.", {"wrong_atomics"}},
+    {Defect::signal_end_unchecked, "signal_end_unchecked", "A signal beyond the end of a region returns ok.", {"wrong_signals"}},
+    {Defect::misaligned_atomic_accepted, "misaligned_atomic_accepted", "A misaligned atomic returns ok.", {"wrong_atomics"}},
+    {Defect::unknown_atomic_accepted, "unknown_atomic_accepted", "An unknown atomic operation returns ok.", {"wrong_atomics"}},
+    {Defect::width_3_accepted, "width_3_accepted", "An atomic of three bytes returns ok.", {"wrong_atomics"}},
+    {Defect::misaligned_signal_accepted, "misaligned_signal_accepted", "A misaligned signal returns ok.", {"wrong_signals"}},
+    {Defect::unknown_signal_accepted, "unknown_signal_accepted", "An unknown signal operation returns ok.", {"wrong_signals"}},
+    {Defect::unknown_remote_accepted, "unknown_remote_accepted", "A put to memory that was not imported returns ok.", {"wrong_puts", "unknown_memory_is_refused"}},
+    {Defect::unknown_queue_accepted, "unknown_queue_accepted", "Calls on queues that do not exist return ok.", {"wrong_queues", "unknown_queues_are_refused", "a_destroyed_queue_is_refused"}},
+    {Defect::error_sticks, "error_sticks", "After a refused put, quiet returns its error for ever.", {"wrong_puts"}},
+    {Defect::null_buffer_accepted, "null_buffer_accepted", "A put from a null buffer returns ok.", {"null_buffers_are_refused_unless_empty"}},
+    {Defect::memory_of_another_pe_accepted, "memory_of_another_pe_accepted", "The PE of a put is ignored; the imported memory decides.", {"memory_of_another_pe_is_refused"}},
+    {Defect::unknown_token_waits, "unknown_token_waits", "A token that was never given never completes.", {"a_wait_for_an_unknown_token_ends"}},
+
+    {Defect::garbage_handle_accepted, "garbage_handle_accepted", "Bytes that are no handle are imported.", {"handles_that_nobody_made_are_refused"}},
+    {Defect::truncated_handle_accepted, "truncated_handle_accepted", "A handle without its last byte is imported.", {"truncated_and_damaged_handles_are_refused", "handles_of_a_wrong_length_are_refused"}},
+    {Defect::damaged_handle_accepted, "damaged_handle_accepted", "A handle with a changed byte is imported.", {"truncated_and_damaged_handles_are_refused", "handles_with_a_changed_byte_do_no_harm"}},
+    {Defect::refusal_without_message, "refusal_without_message", "A handle is refused without a message.", {"handles_that_nobody_made_are_refused"}},
+    {Defect::second_import_has_same_number, "second_import_has_same_number", "A handle that is imported twice gets one number.", {"importing_can_be_repeated"}},
+    {Defect::released_memory_reachable, "released_memory_reachable", "Memory can be written after its import was released.", {"released_memory_is_refused"}},
+    {Defect::deregistered_memory_waits, "deregistered_memory_waits", "A put to memory that its owner has deregistered returns again for ever.", {"operations_on_deregistered_memory_end"}},
+    {Defect::import_under_other_number_breaks_peer, "import_under_other_number_breaks_peer", "After the import of a handle under another PE's number, its own PE can no longer be written.", {"a_handle_under_another_number_does_no_harm"}},
+    {Defect::unknown_region_deregistered, "unknown_region_deregistered", "deregister_memory accepts any number.", {"numbers_that_stand_for_nothing_are_refused"}},
+    {Defect::unknown_remote_released, "unknown_remote_released", "release_memory accepts any number.", {"numbers_that_stand_for_nothing_are_refused"}},
+    {Defect::maps_wrong_memory, "maps_wrong_memory", "map returns the caller's own memory instead of the peer's.", {"a_mapping_shows_the_peers_memory"}},
+    {Defect::maps_without_capability, "maps_without_capability", "map returns an address for a peer that cannot be mapped.", {"without_the_capability_nothing_is_mapped"}},
+
+    {Defect::destroyed_queue_writes, "destroyed_queue_writes", "The gets of a destroyed queue still write.", {"a_queue_can_go_with_operations_outstanding"}},
+    {Defect::destroy_hangs, "destroy_hangs", "destroy_queue does not return while operations are outstanding.", {"a_queue_can_go_with_operations_outstanding"}, Ending::hangs},
+    {Defect::destroyed_twice, "destroyed_twice", "A queue can be destroyed twice.", {"many_queues_come_and_go"}},
+    {Defect::destroy_refuses_outstanding, "destroy_refuses_outstanding", "destroy_queue fails while operations are outstanding.", {"queues_close_beside_others_that_open", "a_queue_can_go_with_operations_outstanding"}},
+    {Defect::destroy_loses_put_of_other_queue, "destroy_loses_put_of_other_queue", "After destroy_queue, the next put of another queue is lost.", {"queues_come_and_go_beside_transfers", "threads_create_and_destroy_queues_under_load"}},
+    {Defect::second_queue_loses_puts, "second_queue_loses_puts", "Puts of all queues but the first are lost.", {"threads_use_a_queue_each", "two_queues_complete_by_themselves"}},
+    {Defect::queue_number_given_twice, "queue_number_given_twice", "Two queues get one number.", {"many_queues_come_and_go"}},
+    {Defect::queue_table_of_16, "queue_table_of_16", "There is room for 16 queues.", {"many_queues_come_and_go", "many_queues_to_one_peer"}},
+
+    {Defect::later_open_fails, "later_open_fails", "The eleventh open of a process fails.", {"opens_and_closes_repeatedly"}},
+    {Defect::later_open_crashes, "later_open_crashes", "The eleventh open of a process crashes.", {"opens_and_closes_repeatedly"}, Ending::crashes},
+    {Defect::open_leaks_descriptor, "open_leaks_descriptor", "Each open leaves a file descriptor open.", {"closing_leaves_no_descriptor"}},
+    {Defect::close_hangs, "close_hangs", "close does not return.", {"closes_with_everything_in_use"}, Ending::hangs},
+    {Defect::peer_table_of_8, "peer_table_of_8", "PEs from number 8 cannot be reached.", {"more_pes_are_reached_as_few_are"}},
+    {Defect::reach_not_symmetrical, "reach_not_symmetrical", "A PE offers gets only to PEs of larger numbers.", {"promises_are_consistent"}},
+    {Defect::more_than_declared, "more_than_declared", "A peer offers a capability that the plugin does not declare.", {"promises_are_consistent"}},
+    {Defect::atomic_without_operations, "atomic_without_operations", "A peer offers atomics, but no operation.", {"promises_are_consistent"}},
+    {Defect::no_reason, "no_reason", "reach gives no reason.", {"promises_are_consistent", "malformed_addresses_are_unreachable_or_refused", "peers_with_unknown_numbers_do_no_harm"}},
+    {Defect::no_reason_when_unreachable, "no_reason_when_unreachable", "reach gives no reason for an unreachable peer.", {"another_machine_is_not_mapped"}},
+    {Defect::reaches_nobody, "reaches_nobody", "No PE can be reached.", {"reaches_someone"}},
+    {Defect::maps_another_machine, "maps_another_machine", "reach ignores the machine.", {"another_machine_is_not_mapped"}},
+    {Defect::maps_another_emulated_host, "maps_another_emulated_host", "reach ignores the emulated host.", {"another_emulated_host_is_not_mapped"}},
+    {Defect::event_without_cause, "event_without_cause", "poll_event reports an event that has no cause.", {"waiting_calls_do_not_block_when_idle"}},
+    {Defect::progress_fails_when_idle, "progress_fails_when_idle", "progress fails when there is nothing to do.", {"waiting_calls_do_not_block_when_idle"}},
+    {Defect::nameless_device, "nameless_device", "A device has no name.", {"devices_are_named"}},
+};
+// clang-format on
+
+const std::vector<ExemptCase> exempt = {
+    {"processes_reach_each_other", "its PEs are processes; the sound transport reaches PEs of one process"},
+};
+
+}  // namespace
+
+std::span<const DefectRow> defects() { return rows; }
+
+const DefectRow* find_defect(std::string_view name) {
+    const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.name == name; });
+    return found != rows.end() ? &*found : nullptr;
+}
+
+std::span<const ExemptCase> exempt_cases() { return exempt; }
+
+}  // namespace npushmem::contract

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The contract is strict: a sound transport passes all cases, and each seeded defect fails the cases that are named for
+// it. The program executes itself with NPUSHMEM_MUTANT=<transport>/<defect>; then it also has the contract's cases,
+// over that transport with that defect.
+#include <gmock/gmock.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+#include "tests/contract/mutants/sound_transports.hpp"
+#include "tests/contract/processes.hpp"
+
+namespace npushmem::contract {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Where the cases run: in the started process, or each in a process of its own, as usual.
+enum class CasesIn : bool { started_process, own_processes };
+
+struct Execution {
+    int wait_status = 0;
+    std::string output;
+
+    [[nodiscard]] bool exited_with(int status) const {
+        return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == status;
+    }
+};
+
+[[noreturn]] void execute_self(const std::string& name, CasesIn where, const std::vector<std::string>& arguments,
+                               unsigned seconds) {
+    (void)::setenv("NPUSHMEM_MUTANT", name.c_str(), 1);
+    (void)::unsetenv("NPUSHMEM_CONTRACT_IN_PROCESS");
+    if (where == CasesIn::started_process) (void)::setenv("NPUSHMEM_CONTRACT_IN_PROCESS", "1", 1);
+    for (const char* variable : {"GTEST_OUTPUT", "GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
+        (void)::unsetenv(variable);  // they are for the tests of this program
+    std::vector<char*> argv{const_cast<char*>("contract_mutants")};
+    for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    (void)::alarm(seconds);
+    (void)::execv("/proc/self/exe", argv.data());
+    std::_Exit(127);
+}
+
+// Executes this program; SIGALRM ends it after `seconds`.
+Execution run_self(const std::string& name, CasesIn where, const std::vector<std::string>& arguments,
+                   unsigned seconds) {
+    const int output = ::memfd_create("contract_mutants", MFD_CLOEXEC);
+    if (output < 0) throw std::runtime_error("cannot make memory for the output of a mutant");
+    (void)std::fflush(nullptr);
+    const pid_t child = ::fork();
+    if (child < 0) throw std::runtime_error("cannot start a process for a mutant");
+    if (child == 0) {
+        (void)::dup2(output, STDOUT_FILENO);
+        (void)::dup2(output, STDERR_FILENO);
+        execute_self(name, where, arguments, seconds);
+    }
+    Execution out;
+    (void)::waitpid(child, &out.wait_status, 0);
+    std::array<char, 65536> part{};
+    for (off_t at = 0;;) {
+        const ssize_t bytes = ::pread(output, part.data(), part.size(), at);
+        if (bytes <= 0) break;
+        out.output.append(part.data(), static_cast<std::size_t>(bytes));
+        at += bytes;
+    }
+    ::close(output);
+    return out;
+}
+
+// One expectation: the case fails if the transport has the defect.
+struct Expected {
+    const SoundTransport* transport;
+    const DefectRow* defect;
+    std::string name_of_case;
+
+    [[nodiscard]] std::string mutant() const { return transport->name + "/" + defect->name; }
+};
+
+void PrintTo(const Expected& expected, std::ostream* out) {
+    *out << expected.mutant() << ", " << expected.name_of_case << ": " << expected.defect->description;
+}
+
+std::vector<Expected> all_expected() {
+    std::vector<Expected> out;
+    for (const SoundTransport& transport : sound_transports())
+        for (const DefectRow& row : defects())
+            if (std::find(transport.defects.begin(), transport.defects.end(), row.defect) != transport.defects.end())
+                for (const char* each : row.cases) out.push_back({&transport, &row, each});
+    return out;
+}
+
+// A row of the table in the working directory, which all runs of this program update.
+void record(const Expected& expected, bool caught) {
+    const char* const file = "contract_mutants.tsv";
+    std::fstream(file, std::ios::app).close();
+    std::FILE* const locked = std::fopen(file, "r");
+    ASSERT_NE(locked, nullptr);
+    (void)::flock(::fileno(locked), LOCK_EX);
+    std::set<std::string> lines;
+    const std::string start = expected.mutant() + "\t" + expected.name_of_case + "\t";
+    std::ifstream old(file);
+    for (std::string line; std::getline(old, line);)
+        if (!line.starts_with(start)) lines.insert(line);
+    lines.insert(start + (caught ? "caught" : "NOT CAUGHT") + "\t" + expected.defect->description);
+    std::ofstream table(file, std::ios::trunc);
+    for (const auto& line : lines) table << line << "\n";
+    table.close();
+    (void)std::fclose(locked);  // with its lock
+}
+
+class Mutant : public ::testing::TestWithParam<Expected> {};
+
+TEST_P(Mutant, IsCaught) {
+    const Expected& expected = GetParam();
+    const std::string test = expected.transport->name + "/own_files." + expected.name_of_case;
+    const bool fails = expected.defect->ending == Ending::fails;
+    // A case that crashes or hangs is caught by the process that started it.
+    const Execution run = run_self(expected.mutant(), fails ? CasesIn::started_process : CasesIn::own_processes,
+                                   {"--gtest_filter=" + test}, 100);
+    EXPECT_TRUE(run.exited_with(1)) << "wait status " << run.wait_status << " instead of a failed test";
+    EXPECT_THAT(run.output, AllOf(HasSubstr("[==========] 1 test from"), HasSubstr("[  FAILED  ] " + test)));
+    if (expected.defect->ending == Ending::crashes) {
+        EXPECT_THAT(run.output, HasSubstr("SEGV"));
+    }
+    if (HasFailure()) std::cout << run.output;
+    record(expected, !HasFailure());
+}
+
+std::string test_name(const ::testing::TestParamInfo<Expected>& info) {
+    return info.param.transport->name + "_" + info.param.defect->name + "_" + info.param.name_of_case;
+}
+INSTANTIATE_TEST_SUITE_P(Contract, Mutant, ::testing::ValuesIn(all_expected()), test_name);
+
+// Both layouts apart, so that they can run at once.
+class Sound : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Sound, PassesAllCases) {
+    const std::string& suite = GetParam();
+    const Execution run = run_self(suite.substr(0, suite.find('/')) + "/none", CasesIn::own_processes,
+                                   {"--gtest_filter=" + suite + ".*"}, 600);
+    EXPECT_TRUE(run.exited_with(0)) << "wait status " << run.wait_status;
+    for (const Expected& each : all_expected()) {
+        if (each.transport->name + "/none" != suite.substr(0, suite.find('/')) + "/none") continue;
+        EXPECT_THAT(run.output, HasSubstr("[       OK ] " + suite + "." + each.name_of_case))
+            << "a case that is skipped catches nothing";
+    }
+    if (HasFailure()) std::cout << run.output;
+}
+
+std::vector<std::string> suites() {
+    std::vector<std::string> out;
+    for (const SoundTransport& each : sound_transports())
+        for (const char* layout : {"/one_file", "/own_files"}) out.push_back(each.name + layout);
+    return out;
+}
+std::string suite_name(const ::testing::TestParamInfo<std::string>& info) {
+    std::string name = info.param;
+    std::replace(name.begin(), name.end(), '/', '_');
+    return name;
+}
+INSTANTIATE_TEST_SUITE_P(Contract, Sound, ::testing::ValuesIn(suites()), suite_name);
+
+// The cases of the contract, without those whose PEs are processes.
+std::set<std::string> cases_in_process() {
+    const Execution run = run_self("reference/none", CasesIn::started_process,
+                                   {"--gtest_list_tests", "--gtest_filter=reference/own_files.*"}, 60);
+    std::set<std::string> out;
+    std::istringstream lines(run.output);
+    for (std::string line; std::getline(lines, line);)
+        if (line.starts_with("  ")) out.insert(line.substr(2, line.find_first_of(" \t#", 2) - 2));
+    for (const auto& list : {death_cases(), progress_cases()})
+        for (const ProcessCase& each : list) out.erase(each.name);
+    return out;
+}
+
+TEST(Defects, EachCaseOfTheContractCatchesOneOrIsExempt) {
+    const std::set<std::string> all = cases_in_process();
+    EXPECT_THAT(all, Contains("puts_arrive_whole"));
+    std::set<std::string> uncovered = all;
+    for (const DefectRow& row : defects())
+        for (const char* each : row.cases) {
+            EXPECT_TRUE(all.count(each) == 1) << row.name << " names the case " << each << ", which does not exist";
+            uncovered.erase(each);
+        }
+    for (const ExemptCase& each : exempt_cases()) {
+        EXPECT_TRUE(uncovered.erase(each.name) == 1) << each.name << " is exempt, but does not exist or is covered";
+        EXPECT_STRNE(each.reason, "");
+    }
+    for (const auto& each : uncovered) ADD_FAILURE() << "no defect shows that the case " << each << " can fail";
+}
+
+TEST(Defects, EachHasOneRowWithAName) {
+    std::set<std::string> names;
+    std::set<Defect> defects_with_row;
+    for (const DefectRow& row : defects()) {
+        EXPECT_TRUE(names.insert(row.name).second) << row.name;
+        EXPECT_TRUE(defects_with_row.insert(row.defect).second) << row.name;
+        EXPECT_FALSE(row.cases.empty()) << row.name;
+    }
+    EXPECT_EQ(defects_with_row.size(), static_cast<std::size_t>(Defect::nameless_device));  // the last one; 0 is none
+}
+
+}  // namespace
+}  // namespace npushmem::contract
+
+int main(int argc, char** argv) {
+    if (const char* name = std::getenv("NPUSHMEM_MUTANT"))
+        npushmem::contract::add_transport_contract(npushmem::contract::mutant(name));
+    ::testing::InitGoogleMock(&argc, argv);
+    return RUN_ALL_TESTS();
+}

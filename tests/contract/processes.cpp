@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/contract/processes.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/contract/case_process.hpp"
+#include "tests/contract/case_runner.hpp"
+#include "tests/contract/pe_channel.hpp"
+
+namespace npushmem::contract {
+namespace {
+
+// How PeProcess::connect tells that it has connected to all peers.
+const std::string connected_stage = "connected";
+
+std::unique_ptr<Slice> slice_for(const ProcessRole& role) {
+    const auto pe = static_cast<std::uint64_t>(role.pe);
+    const std::uint64_t all = role.bytes_per_pe * static_cast<std::uint64_t>(role.npes);
+    if (role.file >= 0)
+        return std::make_unique<Slice>(std::make_shared<const SharedFile>(role.file, all), pe * role.bytes_per_pe,
+                                       role.bytes_per_pe);
+    return std::make_unique<Slice>(std::make_shared<const SharedFile>(role.bytes_per_pe), 0, role.bytes_per_pe);
+}
+
+}  // namespace
+
+struct PeProcess::State {
+    State(const Subject& its_subject, const ProcessRole& its_role)
+        : subject(its_subject), role(its_role), channel(Descriptor(its_role.channel)) {}
+
+    void send(const PeMessage& message) const {
+        if (!channel.send(message)) throw std::runtime_error("the process of the case has closed its channel");
+    }
+    PeMessage receive(Waiting waiting) {
+        for (;;) {
+            if (auto message = channel.receive()) return std::move(*message);
+            if (channel.is_closed()) throw std::runtime_error("the process of the case has closed its channel");
+            if (waiting == Waiting::idle || !pe)
+                channel.wait();
+            else if (pe->transport().progress() == Code::again)
+                std::this_thread::yield();
+        }
+    }
+
+    const Subject& subject;
+    const ProcessRole& role;
+    PeChannel channel;
+    std::unique_ptr<Pe> pe;
+};
+
+PeProcess::PeProcess(const Subject& subject, const ProcessRole& role)
+    : state_(std::make_unique<State>(subject, role)) {}
+
+PeProcess::~PeProcess() = default;
+
+void PeProcess::connect() {
+    State& s = *state_;
+    auto opened = s.subject.open_with_devices(params_of(number(), npes()));
+    if (!opened.ok()) throw std::runtime_error("open: " + opened.status().message());
+    s.pe = std::make_unique<Pe>(number(), std::move(opened).value(), slice_for(s.role));
+    auto mine = s.pe->publish();
+    if (!mine.ok()) throw std::runtime_error(mine.status().message());
+    s.send({PeMessage::Kind::connect_info, encode({number(), ::getpid(), std::move(mine).value()})});
+    for (int i = 0; i < npes(); ++i) {
+        const PeConnectInfo other = decode_connect_info(s.receive(Waiting::with_progress).content);
+        npushmem_peer peer = peer_of(other.pe);
+        peer.process_id = other.process;
+        if (const Status made = s.pe->connect(peer, other.info); !made.ok())
+            throw std::runtime_error("to PE " + std::to_string(other.pe) + ": " + made.message());
+    }
+    reached(connected_stage);
+}
+
+Pe& PeProcess::pe() {
+    if (!state_->pe) throw std::logic_error("PeProcess::pe: call connect first");
+    return *state_->pe;
+}
+
+int PeProcess::number() const { return state_->role.pe; }
+int PeProcess::npes() const { return state_->role.npes; }
+
+void PeProcess::reached(const std::string& stage, Waiting waiting) {
+    tell(stage);
+    if (state_->receive(waiting).kind != PeMessage::Kind::go)
+        throw std::logic_error("the process of the case sent something other than go");
+}
+
+void PeProcess::tell(const std::string& stage) { state_->send({PeMessage::Kind::stage, stage}); }
+
+void PeProcess::give(std::uint64_t value) {
+    state_->send({PeMessage::Kind::value, std::string(reinterpret_cast<const char*>(&value), sizeof value)});
+}
+
+struct PeProcesses::State {
+    struct One {
+        One(const ProcessRole& role, PeChannel own_end)
+            : process(role, -1, CaseProcess::Group::same), channel(std::move(own_end)) {}
+
+        CaseProcess process;
+        PeChannel channel;
+        std::set<std::string> stages;
+        std::optional<std::string> connect_info;
+        std::uint64_t value = 0;
+        bool living = true;
+        bool succeeded = false;  // once it is no longer living
+        bool killed = false;     // by signal()
+        bool has_failures = false;
+    };
+
+    explicit State(const Subject& its_subject) : subject(its_subject) {}
+
+    using Clock = std::chrono::steady_clock;
+
+    // Receives what there is, after waiting for it until `end`.
+    void collect(Clock::time_point end);
+    void receive_from(int pe, One& one);
+    void report_end(int pe, One& one) const;
+    // Collects until `done` returns true for each living PE, and fails for what ends or does not come.
+    template <class Done>
+    bool wait(Clock::duration limit, const std::string& what, Done done);
+
+    const Subject& subject;
+    std::unique_ptr<SharedFile> file;
+    std::vector<std::unique_ptr<One>> all;
+};
+
+void PeProcesses::State::collect(Clock::time_point end) {
+    std::vector<pollfd> waited;
+    bool can_wait_for_ends = true;
+    for (const auto& one : all) {
+        if (!one->living) continue;
+        waited.push_back({one->channel.descriptor(), POLLIN, 0});
+        waited.push_back({one->process.results(), POLLIN, 0});
+        waited.push_back({one->process.end(), POLLIN, 0});
+        can_wait_for_ends = can_wait_for_ends && one->process.end() >= 0;
+    }
+    const long longest = can_wait_for_ends ? 60'000 : 50;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    (void)::poll(waited.data(), waited.size(), static_cast<int>(std::clamp<long>(left, 0, longest)));
+    for (std::size_t pe = 0; pe < all.size(); ++pe)
+        if (all[pe]->living) receive_from(static_cast<int>(pe), *all[pe]);
+}
+
+void PeProcesses::State::receive_from(int pe, One& one) {
+    const bool has_ended = one.process.has_ended();  // before the last results and messages are read
+    while (auto message = one.channel.receive()) {
+        if (message->kind == PeMessage::Kind::stage) one.stages.insert(message->content);
+        if (message->kind == PeMessage::Kind::connect_info) one.connect_info = message->content;
+        if (message->kind == PeMessage::Kind::value && message->content.size() == sizeof one.value)
+            std::memcpy(&one.value, message->content.data(), sizeof one.value);
+    }
+    for (const auto& part : one.process.read_results()) {
+        if (part.kind != ResultPart::Kind::failure) continue;
+        one.has_failures = true;
+        ADD_FAILURE_AT(part.file.empty() ? "unknown file" : part.file.c_str(), part.line)
+            << "PE " << pe << ": " << part.text;
+    }
+    if (!has_ended) return;
+    one.living = false;
+    one.channel.close();
+    one.succeeded = one.process.has_finished() && one.process.exited_with_success() && !one.has_failures;
+    report_end(pe, one);
+}
+
+void PeProcesses::State::report_end(int pe, One& one) const {
+    if (one.killed || one.succeeded || one.has_failures) return;
+    one.has_failures = true;
+    ADD_FAILURE() << "the process of PE " << pe << " " << one.process.how_it_ended()
+                  << (one.process.has_finished() ? " after it had finished without a failure" : "");
+}
+
+template <class Done>
+bool PeProcesses::State::wait(Clock::duration limit, const std::string& what, Done done) {
+    const auto end = Clock::now() + limit;
+    for (;;) {
+        std::string missing;
+        bool ended = false;
+        for (std::size_t pe = 0; pe < all.size(); ++pe) {
+            const One& one = *all[pe];
+            if (done(static_cast<int>(pe), one)) continue;
+            missing += (missing.empty() ? "PE " : ", PE ") + std::to_string(pe);
+            ended = ended || !one.living;
+        }
+        if (missing.empty()) return true;
+        if (ended || Clock::now() >= end) {
+            ADD_FAILURE()
+                << missing << ": did not reach '" << what << "'"
+                << (ended ? ", a process has ended"
+                          : " within " +
+                                std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s");
+            return false;
+        }
+        collect(end);
+    }
+}
+
+PeProcesses::PeProcesses(const Subject& subject, int npes, std::uint64_t bytes_per_pe)
+    : state_(std::make_unique<State>(subject)) {
+    if (subject.layout == Layout::one_file)
+        state_->file = std::make_unique<SharedFile>(bytes_per_pe * static_cast<std::uint64_t>(npes));
+    for (int pe = 0; pe < npes; ++pe) {
+        auto [own_end, other_end] = PeChannel::make_pair();
+        ProcessRole role;
+        role.case_name = running_case();
+        role.pe = pe;
+        role.npes = npes;
+        role.bytes_per_pe = bytes_per_pe;
+        role.channel = other_end.descriptor();
+        role.file = state_->file ? state_->file->descriptor() : -1;
+        state_->all.push_back(std::make_unique<State::One>(role, std::move(own_end)));
+    }
+}
+
+PeProcesses::~PeProcesses() {
+    state_->collect(State::Clock::now());  // failures of PEs whose end nobody waited for
+    for (const auto& one : state_->all)
+        if (one->living) one->process.kill();
+}
+
+int PeProcesses::npes() const { return static_cast<int>(state_->all.size()); }
+
+bool PeProcesses::connect() {
+    // The processes start first, which may take long on a busy machine.
+    const auto limit = 3 * state_->subject.transport.patience;
+    const auto has_info = [](int, const State::One& one) { return one.connect_info.has_value(); };
+    if (!state_->wait(limit, "exchange of addresses", has_info)) return false;
+    for (const auto& to : state_->all)
+        for (const auto& from : state_->all)
+            (void)to->channel.send({PeMessage::Kind::connect_info, *from->connect_info});
+    const auto is_connected = [](int, const State::One& one) { return one.stages.contains(connected_stage); };
+    if (!state_->wait(limit, connected_stage, is_connected)) return false;
+    go_all();
+    return true;
+}
+
+bool PeProcesses::wait_for(const std::string& stage) {
+    return state_->wait(2 * state_->subject.transport.patience, stage, [&](int, const State::One& one) {
+        return one.stages.contains(stage) || one.killed || one.succeeded;
+    });
+}
+
+bool PeProcesses::wait_for(int pe, const std::string& stage) {
+    return state_->wait(2 * state_->subject.transport.patience, stage,
+                        [&](int other, const State::One& one) { return other != pe || one.stages.contains(stage); });
+}
+
+void PeProcesses::go(int pe) {
+    (void)state_->all.at(static_cast<std::size_t>(pe))->channel.send({PeMessage::Kind::go, {}});
+}
+
+void PeProcesses::go_all() {
+    for (const auto& one : state_->all)
+        if (one->living) (void)one->channel.send({PeMessage::Kind::go, {}});
+}
+
+void PeProcesses::signal(int pe, int number) {
+    State::One& one = *state_->all.at(static_cast<std::size_t>(pe));
+    if (!one.living) return;  // its number may belong to another process
+    if (number == SIGKILL) one.killed = true;
+    one.process.signal(number);
+    if (number == SIGSTOP) {
+        siginfo_t information{};
+        (void)::waitid(P_PID, static_cast<id_t>(one.process.id()), &information, WSTOPPED | WEXITED | WNOWAIT);
+    }
+    while (number == SIGKILL && one.living) state_->collect(State::Clock::now() + std::chrono::seconds(1));
+}
+
+std::uint64_t PeProcesses::value_of(int pe) const { return state_->all.at(static_cast<std::size_t>(pe))->value; }
+
+void PeProcesses::expect_all_to_end() {
+    const auto has_ended = [](int, const State::One& one) { return !one.living; };
+    const auto end = State::Clock::now() + state_->subject.transport.deadline;
+    while (State::Clock::now() < end &&
+           std::any_of(state_->all.begin(), state_->all.end(), [](const auto& one) { return one->living; }))
+        state_->collect(end);
+    for (int pe = 0; pe < npes(); ++pe)
+        EXPECT_TRUE(has_ended(pe, *state_->all[static_cast<std::size_t>(pe)]))
+            << "the process of PE " << pe << " has not ended";
+}
+
+}  // namespace npushmem::contract
