@@ -64,8 +64,11 @@ std::vector<NamedPlugin> named_plugins(const Settings& settings) {
 }
 
 Check check_selected_plugin(const NamedPlugin& plugin, const Examined& examined) {
-    Check check{fmt::format("{} {}", name_of(plugin.kind), plugin.name), Severity::problem, {},
-                fmt::format("every job: {} selects it", plugin.variable), {}};
+    Check check{fmt::format("{} {}", name_of(plugin.kind), plugin.name),
+                Severity::problem,
+                {},
+                fmt::format("every job: {} selects it", plugin.variable),
+                {}};
     const auto absent = std::find_if(examined.absent.begin(), examined.absent.end(), [&](const AbsentPlugin& one) {
         return one.kind == plugin.kind && one.name == plugin.name;
     });
@@ -93,12 +96,12 @@ std::optional<Check> check_interface(const PluginEntry& entry) {
     const bool transport = entry.found.kind == PluginKind::transport;
     const int ours = transport ? NPUSHMEM_TRANSPORT_MINOR : NPUSHMEM_BOOTSTRAP_MINOR;
     if (!entry.usable() || entry.minor == ours) return std::nullopt;
-    return Check{fmt::format("{} {}", name_of(entry.found.kind), entry.found.name), Severity::note,
-                 fmt::format("built for interface {}.{}, the library has {}.{}", entry.major, entry.minor, entry.major,
-                             ours),
-                 entry.minor < ours ? "functions of the newer interface are emulated or missing"
-                                    : "functions that only the plugin knows are not used",
-                 fmt::format("build {} with the headers of this library", entry.found.path)};
+    return Check{
+        fmt::format("{} {}", name_of(entry.found.kind), entry.found.name), Severity::note,
+        fmt::format("built for interface {}.{}, the library has {}.{}", entry.major, entry.minor, entry.major, ours),
+        entry.minor < ours ? "functions of the newer interface are emulated or missing"
+                           : "functions that only the plugin knows are not used",
+        fmt::format("build {} with the headers of this library", entry.found.path)};
 }
 
 }  // namespace
@@ -216,10 +219,14 @@ Check check_launchers(const Examined& examined) {
         found.push_back(fmt::format("{} (bootstraps {})", launcher.path,
                                     bootstraps.empty() ? "none" : fmt::format("{}", fmt::join(bootstraps, ", "))));
     }
-    Check check{"launchers", Severity::ok, found.empty() ? "none" : fmt::format("{}", fmt::join(found, "; ")),
-                "how jobs are started", {}};
+    Check check{"launchers",
+                Severity::ok,
+                found.empty() ? "none" : fmt::format("{}", fmt::join(found, "; ")),
+                "how jobs are started",
+                {}};
     if (found.empty()) check.severity = Severity::note, check.remedy = "install npushmem-run beside npushmem-info";
-    if (unserved) check.severity = Severity::note, check.remedy = "use npushmem-run, or install the plugin pmix or pmi2";
+    if (unserved)
+        check.severity = Severity::note, check.remedy = "use npushmem-run, or install the plugin pmix or pmi2";
     return check;
 }
 
@@ -232,11 +239,10 @@ std::vector<Check> examine(const Examined& examined) {
     append(check_previews(examined));
     checks.push_back(check_plugin_folders(examined));
     append(check_plugins(examined));
-    for (const auto check :
-         {&check_shared_memory, &check_heap_memory, &check_heap_folder, &check_shm, &check_address_space,
-          &check_overcommit, &check_huge_pages, &check_cpus, &check_cpu_quota, &check_open_files, &check_processes,
-          &check_kernel, &check_ptrace, &check_rdma, &check_locked_memory, &check_userfaultfd, &check_network,
-          &check_launchers})
+    for (const auto check : {&check_shared_memory, &check_heap_memory, &check_heap_folder, &check_shm,
+                             &check_address_space, &check_overcommit, &check_huge_pages, &check_cpus, &check_cpu_quota,
+                             &check_open_files, &check_processes, &check_kernel, &check_ptrace, &check_rdma,
+                             &check_locked_memory, &check_userfaultfd, &check_network, &check_launchers})
         checks.push_back(check(examined));
     return checks;
 }

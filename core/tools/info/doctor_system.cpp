@@ -80,17 +80,19 @@ Check check_shared_memory(const Examined& examined) {
 
 Check check_heap_memory(const Examined& examined) {
     const AvailableMemory& memory = examined.system.memory.available;
-    Check check{"memory", Severity::ok,
+    Check check{"memory",
+                Severity::ok,
                 fmt::format("{} of {} available {}; {}", format_size(memory.available), format_size(memory.total),
                             memory_limit_of(examined), heaps_text(examined)),
-                "allocations from the symmetric heap, which commit memory", {}};
+                "allocations from the symmetric heap, which commit memory",
+                {}};
     if (heaps_of(examined) <= memory.available) return check;
     check.severity = Severity::note;
     check.affects = "allocations fail before the heaps of all PEs are full; start-up does not";
-    check.remedy = memory.limited_by_group
-                       ? fmt::format("raise memory.max of the control group, or set {}",
-                                     smaller_heap(examined, memory.available))
-                       : fmt::format("start fewer PEs, or set {}", smaller_heap(examined, memory.available));
+    check.remedy =
+        memory.limited_by_group
+            ? fmt::format("raise memory.max of the control group, or set {}", smaller_heap(examined, memory.available))
+            : fmt::format("start fewer PEs, or set {}", smaller_heap(examined, memory.available));
     return check;
 }
 
@@ -98,12 +100,14 @@ Check check_heap_folder(const Examined& examined) {
     const std::string& folder = examined.settings.heap_dir;
     const FolderFacts& facts = examined.system.heap_dir;
     if (folder.empty())
-        return {"heap", Severity::ok, "in anonymous memory (memfd); /dev/shm does not limit it", "the symmetric heap",
-                {}};
-    Check check{"heap", Severity::ok,
+        return {
+            "heap", Severity::ok, "in anonymous memory (memfd); /dev/shm does not limit it", "the symmetric heap", {}};
+    Check check{"heap",
+                Severity::ok,
                 fmt::format("in an unnamed file in '{}', {} of {} free; {}", folder, format_size(facts.free),
                             format_size(facts.total), heaps_text(examined)),
-                "the symmetric heap", {}};
+                "the symmetric heap",
+                {}};
     if (!facts.exists || !facts.writable) {
         check.severity = Severity::problem;
         check.found = fmt::format("NPUSHMEM_HEAP_DIR names '{}', which is {}", folder,
@@ -125,8 +129,8 @@ Check check_shm(const Examined& examined) {
     if (usable)
         return {"/dev/shm",
                 Severity::ok,
-                fmt::format("{} of {} free; a table of used NICs of some KiB is there, no heap", format_size(facts.free),
-                            format_size(facts.total)),
+                fmt::format("{} of {} free; a table of used NICs of some KiB is there, no heap",
+                            format_size(facts.free), format_size(facts.total)),
                 "distribution of NICs among jobs",
                 {}};
     return {"/dev/shm", Severity::note,
@@ -141,10 +145,12 @@ Check check_address_space(const Examined& examined) {
     const SystemFacts& system = examined.system;
     const std::uint64_t needed = heaps_of(examined);
     const std::uint64_t limit = std::min(system.file_size.soft, system.address_space.soft);
-    Check check{"address space", Severity::ok,
+    Check check{"address space",
+                Severity::ok,
                 fmt::format("limit of a process {}, of a file {}", size_or_unlimited(system.address_space.soft),
                             size_or_unlimited(system.file_size.soft)),
-                "every PE maps the heaps of all PEs of its host", {}};
+                "every PE maps the heaps of all PEs of its host",
+                {}};
     if (limit == unlimited || needed < limit) return check;
     check.severity = Severity::problem;
     check.found += "; " + heaps_text(examined);
@@ -164,10 +170,12 @@ Check check_overcommit(const Examined& examined) {
                 "allocations from the heap",
                 {}};
     const std::uint64_t left = memory.commit_limit > memory.committed ? memory.commit_limit - memory.committed : 0;
-    Check check{"overcommit", Severity::ok,
+    Check check{"overcommit",
+                Severity::ok,
                 fmt::format("mode 2: {} of {} left to commit; {}", format_size(left), format_size(memory.commit_limit),
                             heaps_text(examined)),
-                "allocations from the heap, and stacks of kernels, count against CommitLimit", {}};
+                "allocations from the heap, and stacks of kernels, count against CommitLimit",
+                {}};
     if (heaps_of(examined) <= left) return check;
     check.severity = Severity::note;
     check.remedy = fmt::format("sysctl vm.overcommit_memory=0; or set {}", smaller_heap(examined, left));
@@ -182,20 +190,21 @@ Check check_huge_pages(const Examined& examined) {
                          : fmt::format("transparent huge pages of shared memory: {}; the heap uses {} pages", mode,
                                        used ? "huge" : "small"),
             "speed of large transfers",
-            used || mode.empty() ? ""
-                                 : "echo within_size > /sys/kernel/mm/transparent_hugepage/shmem_enabled"};
+            used || mode.empty() ? "" : "echo within_size > /sys/kernel/mm/transparent_hugepage/shmem_enabled"};
 }
 
 Check check_cpus(const Examined& examined) {
     const double cores = examined.system.usable_cores();
-    Check check{"CPUs", Severity::ok,
+    Check check{"CPUs",
+                Severity::ok,
                 fmt::format("{} for {}", topology::counted(static_cast<std::size_t>(examined.system.cpus), "CPU"),
                             topology::counted(static_cast<std::size_t>(examined.pes), "PE")),
-                "waits and barriers", {}};
+                "waits and barriers",
+                {}};
     if (examined.pes <= cores) return check;
     check.severity = Severity::note;
-    check.found = fmt::format("{:.3g} usable CPUs (taskset and control groups included) for {} PEs", cores,
-                              examined.pes);
+    check.found =
+        fmt::format("{:.3g} usable CPUs (taskset and control groups included) for {} PEs", cores, examined.pes);
     check.affects = "PEs share CPUs: waits yield and sleep, and a barrier takes a scheduler turn for each PE";
     check.remedy = fmt::format("npushmem-run -n {}; or widen the affinity mask (taskset -p $$ shows it)",
                                std::max(1, static_cast<int>(cores)));
@@ -217,10 +226,12 @@ Check check_open_files(const Examined& examined) {
     const ResourceLimit& limit = examined.system.open_files;
     // The launcher needs two pipes and a process descriptor for each PE; a PE needs sockets to some others.
     const std::uint64_t needed = 64 + 3 * static_cast<std::uint64_t>(examined.pes);
-    Check check{"open files", Severity::ok,
+    Check check{"open files",
+                Severity::ok,
                 fmt::format("limit {}, at most {}; npushmem-run raises it", number_or_unlimited(limit.soft),
                             number_or_unlimited(limit.hard)),
-                "pipes and sockets of npushmem-run and of PEs", {}};
+                "pipes and sockets of npushmem-run and of PEs",
+                {}};
     if (limit.hard >= needed) return check;
     check.severity = Severity::problem;
     check.found = fmt::format("limit at most {}; {} PEs need about {}", limit.hard, examined.pes, needed);
@@ -232,12 +243,16 @@ Check check_processes(const Examined& examined) {
     const ResourceLimit& limit = examined.system.processes;
     // A PE has its program's thread, and at most three threads of the runtime and of transports.
     const std::uint64_t needed = 4 * static_cast<std::uint64_t>(examined.pes);
-    Check check{"processes", Severity::ok, fmt::format("limit {}", number_or_unlimited(limit.soft)),
-                "processes and threads of this user", {}};
+    Check check{"processes",
+                Severity::ok,
+                fmt::format("limit {}", number_or_unlimited(limit.soft)),
+                "processes and threads of this user",
+                {}};
     if (limit.soft >= needed) return check;
     check.severity = Severity::problem;
     check.found = fmt::format("limit {}; {} PEs need about {}", limit.soft, examined.pes, needed);
-    check.remedy = fmt::format("ulimit -u {}", limit.hard >= needed ? std::to_string(4 * needed) : "unlimited, as root");
+    check.remedy =
+        fmt::format("ulimit -u {}", limit.hard >= needed ? std::to_string(4 * needed) : "unlimited, as root");
     return check;
 }
 
@@ -272,17 +287,21 @@ Check check_rdma(const Examined& examined) {
                                                 : fmt::format("{} ({}: {})", device.name, device.file, device.reason));
         refused = refused || !device.reason.empty();
     }
-    Check check{"RDMA devices", Severity::ok,
+    Check check{"RDMA devices",
+                Severity::ok,
                 devices.empty() ? "none" : fmt::format("{}", fmt::join(devices, ", ")),
-                "transport verbs, between hosts", {}};
+                "transport verbs, between hosts",
+                {}};
     if (devices.empty() && selects_verbs(examined)) {
         check.severity = Severity::problem;
         check.affects = "every job: transport verbs is selected and needs a device";
-        check.remedy = "NPUSHMEM_REMOTE_TRANSPORT=auto; or load the driver of the NIC (modprobe mlx5_ib, rdma_rxe, ...)";
+        check.remedy =
+            "NPUSHMEM_REMOTE_TRANSPORT=auto; or load the driver of the NIC (modprobe mlx5_ib, rdma_rxe, ...)";
     } else if (refused) {
         check.severity = selects_verbs(examined) ? Severity::problem : Severity::note;
-        check.remedy = "grant read and write access: chmod a+rw /dev/infiniband/uverbs*, or add the devices to the "
-                       "container (docker --device=/dev/infiniband)";
+        check.remedy =
+            "grant read and write access: chmod a+rw /dev/infiniband/uverbs*, or add the devices to the "
+            "container (docker --device=/dev/infiniband)";
     }
     return check;
 }
@@ -290,20 +309,24 @@ Check check_rdma(const Examined& examined) {
 Check check_locked_memory(const Examined& examined) {
     const SystemFacts& system = examined.system;
     const std::uint64_t soft = system.locked_memory.soft;
-    Check check{"locked memory", Severity::ok,
+    Check check{"locked memory",
+                Severity::ok,
                 fmt::format("limit {}{}", size_or_unlimited(soft),
                             system.ignores_locked_limit ? ", which this process may exceed (CAP_IPC_LOCK)" : ""),
-                "memory that transport verbs registers", {}};
+                "memory that transport verbs registers",
+                {}};
     if (!uses_verbs(examined)) {
         check.found += "; without RDMA between hosts, nothing locks memory";
         return check;
     }
-    if (system.ignores_locked_limit || soft == unlimited || soft >= examined.settings.symmetric_size.value) return check;
+    if (system.ignores_locked_limit || soft == unlimited || soft >= examined.settings.symmetric_size.value)
+        return check;
     check.severity = selects_verbs(examined) ? Severity::problem : Severity::note;
     check.found += fmt::format("; the heap of a PE is {}", format_size(examined.settings.symmetric_size.value));
     check.affects = "jobs of several hosts over verbs: registration fails when a PE has used this much of its heap";
-    check.remedy = "'* - memlock unlimited' in /etc/security/limits.d, or LimitMEMLOCK=infinity of the service that "
-                   "starts jobs (slurmd, sshd); then log in again";
+    check.remedy =
+        "'* - memlock unlimited' in /etc/security/limits.d, or LimitMEMLOCK=infinity of the service that "
+        "starts jobs (slurmd, sshd); then log in again";
     return check;
 }
 

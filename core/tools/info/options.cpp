@@ -22,13 +22,19 @@ void declare(CLI::App& app, Options& options) {
         "PEs of other hosts");
     app.add_flag("-b,--barriers", options.barriers,
                  "list the barriers, and the one that auto chooses for -n PEs on --nodes hosts");
+    app.add_flag("--doctor", options.doctor,
+                 "check limits, memory, CPUs, devices, plugins, versions and variables, and print what to change; the "
+                 "exit status is 1 if there is a problem");
+    app.add_flag("--json", options.json, "print the requested reports as one JSON object");
     app.add_option("--save", options.save, "write the machine to this file, for NPUSHMEM_TOPO_FILE on any machine")
         ->type_name("FILE");
     app.add_flag("-V,--version", options.version, "show the versions of the library and of its interfaces");
     app.add_option("--draw", options.draw,
                    "draw the host, its PEs, their NICs and the transport map into this SVG file")
         ->type_name("FILE");
-    app.add_option("-n,--pes", options.pes, "number of PEs for -t, -b and --draw")
+    app.add_option("-n,--pes", options.pes,
+                   "number of PEs for -t, -b and --draw; for the summary and --doctor the default is one PE for each "
+                   "usable CPU")
         ->check(CLI::Range(1, 65536))
         ->capture_default_str();
     app.add_option(
@@ -42,7 +48,11 @@ void declare(CLI::App& app, Options& options) {
 }  // namespace
 
 std::variant<Options, EarlyExit> parse_options(const std::vector<std::string>& arguments) {
-    CLI::App app{"Shows what npushmem finds and would choose on this machine.", "npushmem-info"};
+    CLI::App app{
+        "Shows what npushmem finds and would choose on this machine. Without a report option it prints a summary; its "
+        "exit "
+        "status is 0 if a job can run, otherwise 1.",
+        "npushmem-info"};
     Options options;
     declare(app, options);
     try {
@@ -58,8 +68,9 @@ std::variant<Options, EarlyExit> parse_options(const std::vector<std::string>& a
                                      "'npushmem-info --help'.\n",
                                      options.nodes, options.pes)};
     const bool files = !options.save.empty() || !options.draw.empty();
-    if (!options.variables && !options.plugins && !options.topology && !options.barriers && !options.version && !files)
-        return EarlyExit{0, app.help()};
+    options.summary = !options.variables && !options.plugins && !options.topology && !options.barriers &&
+                      !options.version && !options.doctor && !files;
+    options.pes_given = app.count("--pes") > 0;
     return options;
 }
 

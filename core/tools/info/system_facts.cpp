@@ -110,8 +110,8 @@ std::vector<NetworkInterface> network_interfaces() {
     if (::getifaddrs(&list) != 0) return out;
     const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
     for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-        const bool has_address = one->ifa_addr != nullptr &&
-                                 (one->ifa_addr->sa_family == AF_INET || one->ifa_addr->sa_family == AF_INET6);
+        const bool has_address =
+            one->ifa_addr != nullptr && (one->ifa_addr->sa_family == AF_INET || one->ifa_addr->sa_family == AF_INET6);
         const std::string name = one->ifa_name;
         const bool listed = std::any_of(out.begin(), out.end(), [&](const auto& other) { return other.name == name; });
         if (has_address && !listed)

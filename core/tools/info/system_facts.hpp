@@ -53,9 +53,9 @@ struct ProgramFacts {
 struct KernelFacts {
     int major = 0;
     int minor = 0;
-    std::string release;               // "6.1.0-18-amd64"
-    std::string pidfd_failure;         // why pidfd_open fails; empty: it works
-    std::string userfaultfd_failure;   // likewise
+    std::string release;                // "6.1.0-18-amd64"
+    std::string pidfd_failure;          // why pidfd_open fails; empty: it works
+    std::string userfaultfd_failure;    // likewise
     std::string shared_memory_failure;  // why a child process cannot map this process's shared segment; likewise
 
     [[nodiscard]] bool at_least(int wanted_major, int wanted_minor) const {
@@ -72,11 +72,11 @@ struct MemoryFacts {
 };
 
 struct SystemFacts {
-    ResourceLimit locked_memory;  // RLIMIT_MEMLOCK
-    ResourceLimit open_files;     // RLIMIT_NOFILE
-    ResourceLimit processes;      // RLIMIT_NPROC
-    ResourceLimit file_size;      // RLIMIT_FSIZE
-    ResourceLimit address_space;  // RLIMIT_AS
+    ResourceLimit locked_memory;        // RLIMIT_MEMLOCK
+    ResourceLimit open_files;           // RLIMIT_NOFILE
+    ResourceLimit processes;            // RLIMIT_NPROC
+    ResourceLimit file_size;            // RLIMIT_FSIZE
+    ResourceLimit address_space;        // RLIMIT_AS
     bool ignores_locked_limit = false;  // the process has CAP_IPC_LOCK
     int cpus = 1;                       // of the affinity mask
     double quota = 0;                   // of the control groups, in cores; 0: none
@@ -115,7 +115,8 @@ KernelFacts kernel_of(const std::string& release);
 MemoryFacts memory_facts(const FileReader& read);
 // Whether /proc/self/status, whose content is `status`, has this effective capability.
 bool has_capability(const std::string& status, unsigned capability);
-// "0.1.0" in "libnpushmem.so.0.1.0" or in "npushmem-run 0.1.0\n": the last run of digits and dots; empty if there is none.
+// "0.1.0" in "libnpushmem.so.0.1.0" or in "npushmem-run 0.1.0\n": the last run of digits and dots; empty if there is
+// none.
 std::string version_in(const std::string& text);
 
 }  // namespace npushmem::info
