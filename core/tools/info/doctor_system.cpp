@@ -42,7 +42,7 @@ std::string smaller_heap(const Examined& examined, std::uint64_t room) {
 }
 
 const char* memory_limit_of(const Examined& examined) {
-    return examined.system.memory.available.limited_by_group ? "by the control group's memory.max" : "on this machine";
+    return examined.system.memory.available.limited_by_group ? " (by the control group's memory.max)" : "";
 }
 
 bool has_verbs(const Examined& examined) {
@@ -82,7 +82,7 @@ Check check_heap_memory(const Examined& examined) {
     const AvailableMemory& memory = examined.system.memory.available;
     Check check{"memory",
                 Severity::ok,
-                fmt::format("{} of {} available {}; {}", format_size(memory.available), format_size(memory.total),
+                fmt::format("{} of {} available{}; {}", format_size(memory.available), format_size(memory.total),
                             memory_limit_of(examined), heaps_text(examined)),
                 "allocations from the symmetric heap, which commit memory",
                 {}};

@@ -89,24 +89,22 @@ std::string text_of_variables(const Summary& summary) {
     return text;
 }
 
+// Cuts between UTF-8 characters. Control characters, which would break the line, become blanks.
+std::string cut_to(std::size_t columns, std::string text) {
+    std::replace_if(
+        text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
+    if (text.size() <= columns) return text;
+    std::size_t end = columns - 3;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+    return text.substr(0, end) + "...";
+}
+
 std::string verdict(const Summary& summary) {
     if (summary.first_problem.empty())
         return fmt::format("Ready: npushmem-run -n {} ./program; npushmem-info --help lists the reports",
                            summary.job.pes);
     constexpr std::string_view advice = "; see npushmem-info --doctor";
-    const std::string begin = "Not ready: " + summary.first_problem;
-    if (begin.size() + advice.size() <= max_columns) return begin + std::string(advice);
-    return begin.substr(0, max_columns - advice.size() - 3) + "..." + std::string(advice);
-}
-
-// Control characters of names and messages would break the lines.
-std::string one_line(std::string text) {
-    std::replace_if(
-        text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
-    if (text.size() <= max_columns) return text;
-    std::size_t end = max_columns - 3;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not inside a UTF-8 character
-    return text.substr(0, end) + "...";
+    return cut_to(max_columns - advice.size(), "Not ready: " + summary.first_problem) + std::string(advice);
 }
 
 }  // namespace
@@ -169,7 +167,7 @@ std::string describe(const Summary& summary) {
                               topology::counted(summary.notes, "note")));
     lines.push_back(verdict(summary));
     std::string text;
-    for (const std::string& line : lines) text += one_line(line) + "\n";
+    for (const std::string& line : lines) text += cut_to(max_columns, line) + "\n";
     return text;
 }
 
