@@ -72,7 +72,7 @@ ManText man_text() {
         "environment over the shell's standard input. PEs then get the variables NPUSHMEM_*, SHMEM_*, SMA_*, PATH and "
         "LD_LIBRARY_PATH of the launcher and those of -x; all others are those of their host. In an allocation of "
         "Slurm, PBS or LSF its hosts are used unless --hosts or --local is given.",
-        {{"0", "Every PE exited with 0 and no call of the library failed."},
+        {{"0", "Every PE exited with 0."},
          {"1",
           "Every PE exited with 0, but calls of the library failed and the program did not ask for the failures "
           "(NPUSHMEM_ON_ERROR)."},
