@@ -79,7 +79,8 @@ std::string ProgressLine::text(double share, nanoseconds elapsed) const {
     if (share > 0) {
         constexpr double longest = 1e18;  // nanoseconds; more would overflow
         const double left = static_cast<double>(elapsed.count()) * ((1 - share) / share);
-        line += fmt::format(", {} left", format_time_left(nanoseconds(static_cast<std::int64_t>(std::min(left, longest)))));
+        line +=
+            fmt::format(", {} left", format_time_left(nanoseconds(static_cast<std::int64_t>(std::min(left, longest)))));
     }
     return line.substr(0, columns_);
 }
