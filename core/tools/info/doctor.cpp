@@ -213,8 +213,9 @@ Check check_launchers(const Examined& examined) {
     bool unserved = false;
     for (const ProgramFacts& launcher : examined.system.launchers) {
         std::vector<std::string> bootstraps;
+        const bool slurm = launcher.path.ends_with("/srun");
         for (const char* name : {"pmix", "pmi2", "pmi"})
-            if (usable(name)) bootstraps.emplace_back(name);
+            if (usable(name) && !(slurm && std::string_view(name) == "pmi")) bootstraps.emplace_back(name);
         unserved = unserved || bootstraps.empty();
         found.push_back(fmt::format("{} (bootstraps {})", launcher.path,
                                     bootstraps.empty() ? "none" : fmt::format("{}", fmt::join(bootstraps, ", "))));
@@ -293,7 +294,10 @@ std::string describe(std::span<const Check> checks) {
     std::string text;
     for (const Check& check : checks) {
         text += fmt::format("{:<8} {}: {}\n", name_of(check.severity), check.subject, check.found);
-        if (check.severity == Severity::ok) continue;
+        if (check.severity == Severity::ok) {
+            if (!check.remedy.empty()) text += fmt::format("         for better {}: {}\n", check.affects, check.remedy);
+            continue;
+        }
         text += fmt::format("         affects: {}\n", check.affects);
         if (!check.remedy.empty()) text += fmt::format("         to do: {}\n", check.remedy);
     }

@@ -27,7 +27,7 @@ struct Check {
     Severity severity = Severity::ok;
     std::string found;    // with values
     std::string affects;  // what depends on it
-    std::string remedy;   // what to change, as a command or a setting; empty if nothing needs a change
+    std::string remedy;   // what to change, as a command or a setting; empty: nothing. Optional if the severity is ok
 };
 
 // What the checks examine. All referenced objects outlive it.
@@ -50,8 +50,8 @@ std::size_t count(std::span<const Check> checks, Severity severity);
 // Returns the first problem; null if there is none.
 const Check* first_problem(std::span<const Check> checks);
 
-// One line for each check; notes and problems have two more, with the effect and the remedy. The last line has the
-// number of problems and notes.
+// One line for each check; notes and problems have two more, with the effect and the remedy, and an optional remedy has
+// one. The last line has the number of problems and notes.
 std::string describe(std::span<const Check> checks);
 
 // The transport that a job of several hosts like this one would use between hosts.

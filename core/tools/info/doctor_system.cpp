@@ -153,10 +153,13 @@ Check check_address_space(const Examined& examined) {
                 {}};
     if (limit == unlimited || needed < limit) return check;
     check.severity = Severity::problem;
-    check.found += "; " + heaps_text(examined);
+    const bool of_file = system.file_size.soft <= needed;
+    check.found =
+        fmt::format("a {} may have {}; {}", of_file ? "file" : "process",
+                    format_size(of_file ? system.file_size.soft : system.address_space.soft), heaps_text(examined));
     check.affects = "every job: it fails at start";
-    check.remedy = fmt::format("ulimit {} unlimited; or set {}", system.file_size.soft <= needed ? "-f" : "-v",
-                               smaller_heap(examined, limit / 2));
+    check.remedy =
+        fmt::format("ulimit {} unlimited; or set {}", of_file ? "-f" : "-v", smaller_heap(examined, limit / 2));
     return check;
 }
 
@@ -272,7 +275,7 @@ Check check_ptrace(const Examined& examined) {
     const auto& scope = examined.system.ptrace_scope;
     return {"ptrace scope",
             Severity::ok,
-            fmt::format("{}; no part of npushmem traces a process or copies another process's memory",
+            fmt::format("{}; npushmem neither traces processes nor copies their memory",
                         scope ? fmt::format("kernel.yama.ptrace_scope is {}", *scope) : "no Yama"),
             "nothing",
             {}};

@@ -83,9 +83,12 @@ std::string text_of_nics(const JobPreview& job) {
 }
 
 std::string text_of_variables(const Summary& summary) {
-    std::string text = fmt::format("{} set", topology::counted(summary.variables.size(), "variable"));
+    // The unknown ones come first: the line may be cut.
+    std::string text;
+    if (!summary.unknown.empty())
+        text = fmt::format("{} unknown: {}; ", summary.unknown.size(), list_or_none(summary.unknown));
+    text += fmt::format("{} set", topology::counted(summary.variables.size(), "variable"));
     if (!summary.variables.empty()) text += fmt::format(": {}", list_or_none(summary.variables));
-    if (!summary.unknown.empty()) text += fmt::format("; unknown: {}", list_or_none(summary.unknown));
     return text;
 }
 
@@ -149,7 +152,8 @@ std::string describe(const Summary& summary) {
         fmt::format("{}: {:.3g} usable of {}, {} of {} memory available, Linux {}", summary.host_name,
                     summary.usable_cores, topology::counted(static_cast<std::size_t>(summary.cpus), "CPU"),
                     format_size(summary.memory.available), format_size(summary.memory.total), summary.kernel));
-    add("NICs", summary.nics.empty() ? "none" : fmt::format("{}", fmt::join(summary.nics, ", ")));
+    add("NICs",
+        summary.nics.empty() ? "none" : fmt::format("{}: {}", summary.nics.size(), fmt::join(summary.nics, ", ")));
     add("NPUs", summary.accelerators == 0 ? "emulated on CPUs"
                                           : fmt::format("emulated, at the places of {}",
                                                         topology::counted(summary.accelerators, "accelerator")));
