@@ -53,12 +53,6 @@ std::string refused_lines(const PluginEntry& entry) {
 
 }  // namespace
 
-bool is_secret(const std::string& name) {
-    for (const char* part : {"UNIQUEID", "SECRET", "SESSION_ID"})
-        if (name.find(part) != std::string::npos) return true;
-    return false;
-}
-
 std::string describe_variables(const Config& config) {
     std::string text;
     std::string subsystem;

@@ -21,10 +21,6 @@ namespace npushmem::info {
 // are not shown.
 std::string describe_variables(const Config& config);
 
-// Whether a variable of this name, without NPUSHMEM_, grants access to a job. Users send reports to others, so reports
-// do not contain such values.
-bool is_secret(const std::string& name);
-
 // Returns the man page npushmem-variables(7): every variable with its values, default and meaning. The values in effect
 // are not part of it.
 std::string variables_page(const Config& config);
