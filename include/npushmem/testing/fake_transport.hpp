@@ -7,120 +7,20 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "npushmem/plugin/local_atomic.hpp"
 #include "npushmem/plugin/transport.hpp"
+#include "npushmem/testing/fake_fabric.hpp"
 
 namespace npushmem::fakes {
-
-// State shared by the PEs' transports. Any thread may call any function.
-class FakeFabric {
-public:
-    // When operations take effect: when they are posted; when the test delivers them, in posting order; or at calls of
-    // progress, test and quiet, in the most inconvenient ways that transport.h allows. `adversarial` delivers in a
-    // pseudo-random order that only fences restrict, delivers large data in pieces from either end, reads some sources
-    // when it delivers and others when they are posted, rejects some posts with again, and drops operations of
-    // destroyed queues.
-    enum class Delivery { at_once, deferred, adversarial };
-
-    // `seed` selects the sequence of `adversarial`.
-    explicit FakeFabric(Delivery delivery = Delivery::at_once, std::uint64_t seed = 1)
-        : delivery_(delivery), random_(seed) {}
-
-    // Replaces the default, in which every PE reaches every PE by calls. A reach with NPUSHMEM_CAP_MAP permits `map`.
-    void reach_by(std::function<Reach(int from, int to)> reach) { reach_ = std::move(reach); }
-    // The next `times` posts fail with again.
-    void reject_posts(int times) {
-        const std::lock_guard lock(mutex_);
-        no_room_ = times;
-    }
-    // Executes the oldest held operation. Returns false if there is none.
-    bool deliver_one() {
-        const std::lock_guard lock(mutex_);
-        if (held_.empty()) return false;
-        while (run_step(0)) {
-        }
-        return true;
-    }
-    void deliver_all() {
-        while (deliver_one()) {
-        }
-    }
-    [[nodiscard]] std::size_t held() const {
-        const std::lock_guard lock(mutex_);
-        return held_.size();
-    }
-
-private:
-    friend class FakeTransport;
-    struct Region {
-        std::byte* base;
-        std::uint64_t bytes;
-    };
-    using Steps = std::vector<std::function<void()>>;
-    struct Held {
-        std::uint64_t queue;
-        int to;
-        std::uint64_t fences;                  // of the queue before this operation
-        bool is_update;                        // the fences after it order it
-        std::uint64_t token;                   // 0: complete for its caller
-        std::array<std::uint64_t, 2> regions;  // that it accesses
-        Steps steps;
-        std::size_t next_step = 0;  // it has arrived when there is none
-    };
-
-    // Runs the next step of the operation. Returns whether it has further ones; removes it if not.
-    bool run_step(std::size_t index) {
-        Held& held = held_[index];
-        held.steps[held.next_step++]();
-        if (held.next_step < held.steps.size()) return true;
-        held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
-        return false;
-    }
-    // Whether a fence holds the operation back: an update that was posted before that fence is still held.
-    [[nodiscard]] bool is_blocked(std::size_t index) const {
-        const Held& held = held_[index];
-        return std::any_of(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(index), [&](const Held& earlier) {
-            return earlier.is_update && earlier.queue == held.queue && earlier.to == held.to &&
-                   earlier.fences < held.fences;
-        });
-    }
-    // Runs one step of an operation that matches and that no fence holds back, the next one after a pseudo-random
-    // place. Returns false if there is none.
-    template <class Match>
-    bool run_any_step(Match match) {
-        const std::size_t count = held_.size();
-        const std::size_t first = count == 0 ? 0 : below(count);
-        for (std::size_t i = 0; i < count; ++i) {
-            const std::size_t index = (first + i) % count;
-            if (!match(held_[index]) || is_blocked(index)) continue;
-            (void)run_step(index);
-            return true;
-        }
-        return false;
-    }
-    [[nodiscard]] bool is_adversarial() const { return delivery_ == Delivery::adversarial; }
-    std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
-
-    const Delivery delivery_;
-    std::function<Reach(int, int)> reach_;
-    mutable std::mutex mutex_;  // guards what follows, and the transports' queues and imports
-    std::mt19937_64 random_;
-    int no_room_ = 0;
-    std::uint64_t last_number_ = 0;
-    std::map<std::uint64_t, Region> regions_;
-    std::deque<Held> held_;  // in posting order, which is the delivery order of `deferred`
-};
 
 class FakeTransport final : public Transport {
 public:
@@ -183,7 +83,7 @@ public:
     }
     Result<std::uint64_t> create_queue() override {
         const std::lock_guard lock(fabric_.mutex_);
-        queues_[++fabric_.last_number_] = 0;
+        queues_[++fabric_.last_number_] = {};
         return fabric_.last_number_;
     }
     Code destroy_queue(std::uint64_t queue) override {
@@ -242,25 +142,44 @@ public:
         const std::lock_guard lock(fabric_.mutex_);
         const auto found = queues_.find(queue);
         if (found == queues_.end()) return Code::argument;
-        ++found->second;
+        ++found->second.fences;
         return Code::ok;
     }
     Code quiet(std::uint64_t queue) override {
         const std::lock_guard lock(fabric_.mutex_);
-        if (!queues_.contains(queue)) return Code::argument;
+        const auto found = queues_.find(queue);
+        if (found == queues_.end()) return Code::argument;
         make_progress([&](const auto& held) { return held.queue == queue; });
-        return holds([&](const auto& held) { return held.queue == queue; }) ? Code::again : Code::ok;
+        if (holds([&](const auto& held) { return held.queue == queue; })) return Code::again;
+        return std::exchange(found->second.failed, {}).empty() ? Code::ok : Code::peer_dead;
     }
     Code test(std::uint64_t queue, std::uint64_t token) override {
         const std::lock_guard lock(fabric_.mutex_);
-        if (!queues_.contains(queue)) return Code::argument;
+        const auto found = queues_.find(queue);
+        if (found == queues_.end()) return Code::argument;
         make_progress([&](const auto& held) { return held.queue == queue; });
+        if (token != 0 && found->second.failed.erase(token) == 1) return Code::peer_dead;
         return token != 0 && holds([&](const auto& held) { return held.token == token; }) ? Code::again : Code::ok;
     }
     Code progress() override {
         const std::lock_guard lock(fabric_.mutex_);
         return make_progress([this](const auto& held) { return queues_.contains(held.queue); }) ? Code::ok
                                                                                                 : Code::again;
+    }
+    // The held operations to the PE fail with peer_dead; `adversarial` delivers some of them before. Later operations
+    // to it are refused with peer_dead; `adversarial` accepts some, which fail afterwards. Operations of the PE to this
+    // one still arrive. There is no event.
+    Code forget(int pe) override {
+        const std::lock_guard lock(fabric_.mutex_);
+        if (pe < 0 || pe == pe_) return Code::argument;
+        forgotten_.insert(pe);
+        const auto is_to_it = [&](const auto& held) { return held.to == pe && queues_.contains(held.queue); };
+        while (fabric_.is_adversarial() && fabric_.below(8) != 0 && fabric_.run_any_step(is_to_it)) {
+        }
+        for (const auto& held : fabric_.held_)
+            if (is_to_it(held)) queues_.at(held.queue).failed.insert(held.token);
+        std::erase_if(fabric_.held_, is_to_it);
+        return Code::ok;
     }
 
 private:
@@ -271,6 +190,10 @@ private:
     struct Import {
         int pe;
         std::uint64_t region;
+    };
+    struct Queue {
+        std::uint64_t fences = 0;        // so far
+        std::set<std::uint64_t> failed;  // tokens whose failure was not reported yet; 0: of complete tokens
     };
     struct Handle {
         std::uint64_t mark;
@@ -369,6 +292,7 @@ private:
         if (found == queues_.end()) return Code::argument;
         if (fabric_.no_room_ > 0 && fabric_.no_room_-- > 0) return Code::again;
         if (fabric_.is_adversarial() && has_no_room(queue)) return Code::again;
+        if (forgotten_.contains(to)) return post_to_forgotten(found->second, token);
         bool buffered = false;
         FakeFabric::Steps steps = make(buffered);
         const bool at_once = fabric_.delivery_ == FakeFabric::Delivery::at_once;
@@ -376,9 +300,16 @@ private:
         const std::uint64_t number = complete ? 0 : ++fabric_.last_number_;
         if (token != nullptr) *token = number;
         if (!at_once)
-            fabric_.held_.push_back({queue, to, found->second, is_update, number, regions, std::move(steps)});
+            fabric_.held_.push_back({queue, to, found->second.fences, is_update, number, regions, std::move(steps)});
         else
             for (auto& step : steps) step();
+        return Code::ok;
+    }
+    Code post_to_forgotten(Queue& queue, std::uint64_t* token) {
+        if (!fabric_.is_adversarial() || fabric_.below(2) == 0) return Code::peer_dead;
+        const std::uint64_t number = ++fabric_.last_number_;
+        queue.failed.insert(number);
+        if (token != nullptr) *token = number;
         return Code::ok;
     }
     // Makes room, because a caller may wait for it by repeating its post.
@@ -394,7 +325,8 @@ private:
     int pe_;
     std::optional<Place> place_;
     std::map<std::uint64_t, Import> imports_;
-    std::map<std::uint64_t, std::uint64_t> queues_;  // number, and its fences so far
+    std::map<std::uint64_t, Queue> queues_;  // by number
+    std::set<int> forgotten_;                // PEs
 };
 
 }  // namespace npushmem::fakes

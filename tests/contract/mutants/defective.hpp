@@ -61,6 +61,7 @@ public:
     Code test(std::uint64_t queue, std::uint64_t token) override;
     Code progress() override;
     Code poll_event(npushmem_event& out) override;
+    Code forget(int pe) override;
 
 private:
     struct Token {
@@ -119,6 +120,8 @@ private:
     Code get_into_landing(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token);
     void finish_landings();
     Code signal_first(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token);
+    Code forget_unknown(int pe);
+    void forget_all();
 
     const Defect defect_;
     const int pe_;
@@ -134,6 +137,9 @@ private:
     std::set<std::uint64_t> outstanding_;              // queues with posts since their last successful quiet
     std::map<std::uint64_t, Code> failed_;             // queues
     bool lose_next_put_ = false;
+    bool has_event_ = false;
+    std::set<int> forgotten_;                                              // PEs
+    std::map<int, std::vector<void*>> mapped_;                             // addresses of each PE's memory
     std::map<int, std::vector<std::pair<std::uint64_t, Bytes>>> imports_;  // of each PE: number and handle
     std::set<std::uint64_t> released_;
     std::set<std::uint64_t> unreachable_;  // imports

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The defects of opening, reach, memory and queues.
+// The defects of opening, reach, memory, queues and forget.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,9 +43,14 @@ Defective::~Defective() {
 }
 
 Result<std::vector<npushmem_device>> Defective::devices() {
-    if (!has(Defect::nameless_device)) return inner().devices();
+    const bool has_wrong_rail = has(Defect::unknown_rail_is_minus_one);
+    const bool has_wrong_reserved = has(Defect::reserved_device_field_set);
+    if (!has(Defect::nameless_device) && !has_wrong_rail && !has_wrong_reserved) return inner().devices();
     npushmem_device device{};
     device.struct_size = sizeof device;
+    if (!has(Defect::nameless_device)) std::strcpy(device.name, "defect0");
+    if (has_wrong_rail) device.rail = ~std::uint32_t{0};
+    if (has_wrong_reserved) device.reserved_1 = 1;
     return std::vector<npushmem_device>{device};
 }
 
@@ -59,6 +65,10 @@ Reach Defective::reach(const npushmem_peer& peer) {
     if (has(Defect::maps_another_machine) || has(Defect::maps_another_emulated_host)) seen.pe = pe_;
     Reach out = inner().reach(seen);
     if (has(Defect::peer_table_of_8) && peer.pe >= 8) return {0, 0, 0, "the table is full"};
+    if (has(Defect::cost_without_path) && peer.pe == 2) return {0, 0, 0, "no path", out.latency_ns, 0};
+    if (has(Defect::unknown_latency_is_minus_one)) out.latency_ns = ~std::uint64_t{0};
+    if (has(Defect::unknown_bandwidth_is_minus_one)) out.bytes_per_second = ~std::uint64_t{0};
+    if (has(Defect::bandwidth_in_gigabytes)) out.bytes_per_second /= 1'000'000'000;
     if (has(Defect::reaches_nobody)) return {0, 0, 0, "nobody"};
     if (has(Defect::reach_not_symmetrical) && pe_ > peer.pe) out.capabilities &= ~NPUSHMEM_CAP_GET;
     if (has(Defect::more_than_declared)) out.capabilities |= NPUSHMEM_CAP_DEVICES;
@@ -114,6 +124,7 @@ Result<void*> Defective::map(std::uint64_t remote) {
     if (has(Defect::maps_wrong_memory)) remote = imports_[pe_].front().first;
     auto out = inner().map(remote);
     if (!out.ok() && has(Defect::maps_without_capability)) return static_cast<void*>(this);
+    if (out.ok()) mapped_[owner_of(remote, pe_)].push_back(out.value());
     return out;
 }
 
@@ -144,6 +155,34 @@ Code Defective::destroy_queue(std::uint64_t queue) {
     destroyed_.insert(queue);
     const Code code = inner().destroy_queue(queue);
     return has(Defect::unknown_queue_accepted) && refused(code) ? Code::ok : code;
+}
+
+void Defective::forget_all() {
+    for (const auto& [pe, imports] : imports_)
+        if (pe != pe_) (void)inner().forget(pe);
+}
+
+Code Defective::forget_unknown(int pe) {
+    if (has(Defect::forget_of_unknown_pe_fails)) return Code::state;
+    if (has(Defect::forget_of_unknown_pe_crashes)) (void)std::raise(SIGSEGV);
+    if (has(Defect::forget_of_unknown_pe_ends_all)) forget_all();
+    if (has(Defect::forget_of_unknown_pe_is_event)) has_event_ = true;
+    return inner().forget(pe);
+}
+
+Code Defective::forget(int pe) {
+    const std::lock_guard lock(mutex_);
+    if (has(Defect::forget_is_always_event)) has_event_ = true;
+    if (!imports_.contains(pe)) return forget_unknown(pe);
+    const bool is_first = forgotten_.insert(pe).second;
+    if (has(Defect::second_forget_fails) && !is_first) return Code::state;
+    if (has(Defect::forget_leaves_a_token) && !tokens_.empty()) lost_tokens_.insert(tokens_.rbegin()->first);
+    if (has(Defect::forget_fails_for_ever))
+        for (const std::uint64_t queue : queues_) failed_[queue] = Code::peer_dead;
+    if (has(Defect::forget_ends_other_peers)) forget_all();
+    if (has(Defect::forget_unmaps))
+        for (void* address : mapped_[pe]) (void)::mprotect(address, 4096, PROT_NONE);
+    return inner().forget(pe);
 }
 
 }  // namespace npushmem::contract

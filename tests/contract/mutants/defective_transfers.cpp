@@ -71,6 +71,7 @@ std::optional<Code> Defective::lose_put(std::uint64_t queue, const npushmem_rma&
     if (has(Defect::crash_in_large_put) && op.bytes > large) (void)std::raise(SIGSEGV);
     if (invented_.contains(op.remote)) return Code::again;
     if (unreachable_.contains(op.remote)) return Code::argument;
+    if (has(Defect::operations_after_forget_wait) && forgotten_.contains(op.pe)) return Code::again;
     if (has(Defect::null_buffer_accepted) && op.local == nullptr) return done(token);
     if (has(Defect::empty_put_refused) && op.bytes == 0) return Code::argument;
     if (has(Defect::last_byte_refused)) {
@@ -260,6 +261,8 @@ Code Defective::quiet(std::uint64_t queue) {
         if (has(Defect::destroyed_queue_writes) && wait_for_delivery(gone) != Code::ok) return Code::system;
     if (has(Defect::quiet_waits_for_other_queues) && outstanding_.size() > (outstanding_.contains(queue) ? 1U : 0U))
         return Code::again;
+    if (has(Defect::forget_leaves_operations) && !forgotten_.empty() && outstanding_.contains(queue))
+        return Code::again;
     if (const auto found = failed_.find(queue); found != failed_.end()) return found->second;
     finish_additions();
     Code code = additions_.empty() ? inner().quiet(queue) : Code::again;
@@ -294,7 +297,8 @@ Code Defective::progress() {
 }
 
 Code Defective::poll_event(npushmem_event& out) {
-    if (!has(Defect::event_without_cause)) return inner().poll_event(out);
+    const std::lock_guard lock(mutex_);
+    if (!has(Defect::event_without_cause) && !std::exchange(has_event_, false)) return inner().poll_event(out);
     out.code = NPUSHMEM_E_SYSTEM;
     out.pe = -1;
     std::strcpy(out.message, "the defect: nothing has happened");

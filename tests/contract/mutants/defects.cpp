@@ -99,6 +99,19 @@ const std::vector<DefectRow> rows = {
     {Defect::queue_number_given_twice, "queue_number_given_twice", "Two queues get one number.", {"many_queues_come_and_go"}},
     {Defect::queue_table_of_16, "queue_table_of_16", "There is room for 16 queues.", {"many_queues_come_and_go", "many_queues_to_one_peer"}},
 
+    {Defect::forget_leaves_operations, "forget_leaves_operations", "After forget, quiet returns again for ever if operations were outstanding.", {"forget_ends_outstanding_operations"}},
+    {Defect::forget_leaves_a_token, "forget_leaves_a_token", "After forget, the latest token never completes.", {"forget_ends_outstanding_operations"}},
+    {Defect::forget_fails_for_ever, "forget_fails_for_ever", "After forget, each quiet returns the failure.", {"forget_ends_outstanding_operations", "operations_after_forget_end"}},
+    {Defect::operations_after_forget_wait, "operations_after_forget_wait", "A put to a forgotten PE returns again for ever.", {"operations_after_forget_end"}},
+    {Defect::second_forget_fails, "second_forget_fails", "The second forget of a PE is refused.", {"operations_after_forget_end"}},
+    {Defect::forget_ends_other_peers, "forget_ends_other_peers", "forget of one PE forgets all.", {"forget_leaves_other_peers_alone"}},
+    {Defect::forget_of_unknown_pe_fails, "forget_of_unknown_pe_fails", "forget of a PE that does not exist returns another code than argument.", {"forget_without_a_peer_has_no_effect"}},
+    {Defect::forget_of_unknown_pe_ends_all, "forget_of_unknown_pe_ends_all", "forget of a PE that does not exist forgets all.", {"forget_without_a_peer_has_no_effect"}},
+    {Defect::forget_of_unknown_pe_is_event, "forget_of_unknown_pe_is_event", "forget of a PE that does not exist is reported as an event.", {"forget_without_a_peer_has_no_effect"}},
+    {Defect::forget_of_unknown_pe_crashes, "forget_of_unknown_pe_crashes", "forget of a PE that does not exist crashes.", {"forget_without_a_peer_has_no_effect"}, Ending::crashes},
+    {Defect::forget_is_always_event, "forget_is_always_event", "forget is reported as an event although no operation was outstanding.", {"forget_is_no_event_when_nothing_is_outstanding", "forget_without_a_peer_has_no_effect"}},
+    {Defect::forget_unmaps, "forget_unmaps", "forget unmaps the memory of the PE.", {"forget_keeps_mapped_memory"}, Ending::crashes},
+
     {Defect::later_open_fails, "later_open_fails", "The eleventh open of a process fails.", {"opens_and_closes_repeatedly"}},
     {Defect::later_open_crashes, "later_open_crashes", "The eleventh open of a process crashes.", {"opens_and_closes_repeatedly"}, Ending::crashes},
     {Defect::open_leaks_descriptor, "open_leaks_descriptor", "Each open leaves a file descriptor open.", {"closing_leaves_no_descriptor"}},
@@ -114,6 +127,12 @@ const std::vector<DefectRow> rows = {
     {Defect::maps_another_emulated_host, "maps_another_emulated_host", "reach ignores the emulated host.", {"another_emulated_host_is_not_mapped"}},
     {Defect::event_without_cause, "event_without_cause", "poll_event reports an event that has no cause.", {"waiting_calls_do_not_block_when_idle"}},
     {Defect::progress_fails_when_idle, "progress_fails_when_idle", "progress fails when there is nothing to do.", {"waiting_calls_do_not_block_when_idle"}},
+    {Defect::unknown_latency_is_minus_one, "unknown_latency_is_minus_one", "reach gives -1 for an unknown latency.", {"costs_are_plausible"}},
+    {Defect::unknown_bandwidth_is_minus_one, "unknown_bandwidth_is_minus_one", "reach gives -1 for an unknown bandwidth.", {"costs_are_plausible"}},
+    {Defect::bandwidth_in_gigabytes, "bandwidth_in_gigabytes", "reach gives the bandwidth in gigabytes per second.", {"costs_are_plausible"}},
+    {Defect::cost_without_path, "cost_without_path", "reach gives the cost of the path to an unreachable PE.", {"costs_are_plausible"}},
+    {Defect::unknown_rail_is_minus_one, "unknown_rail_is_minus_one", "A device has the number -1 for an unknown rail.", {"rails_are_plausible"}},
+    {Defect::reserved_device_field_set, "reserved_device_field_set", "A reserved field of a device is not 0.", {"rails_are_plausible"}},
     {Defect::nameless_device, "nameless_device", "A device has no name.", {"devices_are_named"}},
 };
 // clang-format on

@@ -101,6 +101,19 @@ enum class Defect {
     second_queue_loses_puts,
     queue_number_given_twice,
     queue_table_of_16,
+    // forget
+    forget_leaves_operations,
+    forget_leaves_a_token,
+    forget_fails_for_ever,
+    operations_after_forget_wait,
+    second_forget_fails,
+    forget_ends_other_peers,
+    forget_of_unknown_pe_fails,
+    forget_of_unknown_pe_ends_all,
+    forget_of_unknown_pe_is_event,
+    forget_of_unknown_pe_crashes,
+    forget_is_always_event,
+    forget_unmaps,
     // life and reach
     later_open_fails,
     later_open_crashes,
@@ -117,6 +130,12 @@ enum class Defect {
     maps_another_emulated_host,
     event_without_cause,
     progress_fails_when_idle,
+    unknown_latency_is_minus_one,
+    unknown_bandwidth_is_minus_one,
+    bandwidth_in_gigabytes,
+    cost_without_path,
+    unknown_rail_is_minus_one,
+    reserved_device_field_set,
     nameless_device,
 };
 

@@ -17,8 +17,11 @@ constexpr std::uint64_t reference_capabilities =
 // PEs with successive numbers map each other's memory, others do not: both kinds of pairs are there.
 Reach reach_of_reference(int from, int to) {
     const std::int64_t distance = std::int64_t{from} - to;
-    if (distance >= -1 && distance <= 1) return {reference_capabilities, all_atomics, all_atomics, "neighbour"};
-    return {reference_capabilities & ~NPUSHMEM_CAP_MAP, all_atomics, all_atomics, "same process"};
+    constexpr std::uint64_t bytes_per_second = 10'000'000'000;
+    if (distance >= -1 && distance <= 1)
+        return {reference_capabilities, all_atomics, all_atomics, "neighbour", 100, bytes_per_second};
+    return {
+        reference_capabilities & ~NPUSHMEM_CAP_MAP, all_atomics, all_atomics, "same process", 200, bytes_per_second};
 }
 
 Result<std::unique_ptr<Transport>> open_reference(const npushmem_host&, const npushmem_transport_params& params) {

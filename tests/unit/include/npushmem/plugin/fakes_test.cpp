@@ -52,6 +52,29 @@ TEST_F(FakePair, OperationsArriveWhenDelivered) {
     EXPECT_EQ(first_.quiet(queue_), Code::ok);
 }
 
+TEST_F(FakePair, ForgetFailsHeldAndLaterOperations) {
+    std::uint64_t token = 0;
+    ASSERT_EQ(put(0, &token), Code::ok);
+    ASSERT_EQ(put(1), Code::ok);
+    EXPECT_EQ(first_.forget(1), Code::ok);
+    EXPECT_EQ(fabric_.held(), 0U);
+    EXPECT_THAT(target_, ElementsAre(0, 0, 0, 0));
+    EXPECT_EQ(first_.test(queue_, token), Code::peer_dead);
+    EXPECT_EQ(first_.test(queue_, token), Code::ok) << "a failure is reported once";
+    EXPECT_EQ(first_.quiet(queue_), Code::peer_dead) << "the second put";
+    EXPECT_EQ(first_.quiet(queue_), Code::ok) << "a failure is reported once";
+    EXPECT_EQ(put(0), Code::peer_dead);
+    EXPECT_EQ(first_.quiet(queue_), Code::ok) << "a refused operation is not outstanding";
+}
+
+TEST_F(FakePair, ForgetRefusesNumbersOfNoPeer) {
+    ASSERT_EQ(put(0), Code::ok);
+    EXPECT_EQ(first_.forget(-1), Code::argument);
+    EXPECT_EQ(first_.forget(0), Code::argument) << "its own number";
+    EXPECT_EQ(first_.forget(2), Code::ok) << "a PE to which nothing is outstanding";
+    EXPECT_EQ(fabric_.held(), 1U);
+}
+
 TEST_F(FakePair, ErrorsAndBackPressure) {
     EXPECT_EQ(put(4), Code::range);
     fabric_.reject_posts(2);
