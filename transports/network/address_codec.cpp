@@ -3,19 +3,23 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstring>
+
+#include "core/base/hash.hpp"
 
 namespace npushmem::network {
 namespace {
 
 constexpr std::uint32_t address_magic = 0x4e574144;  // "NWAD"
 constexpr std::uint32_t handle_magic = 0x4e574d48;   // "NWMH"
-constexpr std::uint16_t version = 1;
+constexpr std::uint16_t version = 2;
 
 struct BlobHeader {
     std::uint32_t magic;
     std::uint16_t version;
-    std::uint16_t length;  // of the first variable part
+    std::uint16_t length;    // of the first variable part
+    std::uint64_t checksum;  // of everything else: network libraries do not survive malformed addresses and keys
 };
 struct Place {
     std::uint64_t region;
@@ -29,11 +33,24 @@ void append(Bytes& out, const Plain& value) {
     out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
+// Computed with its own place zero.
+std::uint64_t checksum_of(std::span<const std::byte> blob) {
+    Bytes copy(blob.begin(), blob.end());
+    std::memset(copy.data() + offsetof(BlobHeader, checksum), 0, sizeof(BlobHeader::checksum));
+    return hash_bytes({reinterpret_cast<const char*>(copy.data()), copy.size()});
+}
+
+void seal(Bytes& blob) {
+    const std::uint64_t checksum = checksum_of(blob);
+    std::memcpy(blob.data() + offsetof(BlobHeader, checksum), &checksum, sizeof checksum);
+}
+
 // Removes the header from `bytes`.
 Status read_header(std::span<const std::byte>& bytes, std::uint32_t magic, const char* what, BlobHeader& header) {
     if (bytes.size() < sizeof header)
         return {Code::protocol,
                 fmt::format("{} bytes are too few for the {} of a network transport", bytes.size(), what)};
+    const std::span<const std::byte> whole = bytes;
     std::memcpy(&header, bytes.data(), sizeof header);
     bytes = bytes.subspan(sizeof header);
     if (header.magic != magic)
@@ -42,6 +59,10 @@ Status read_header(std::span<const std::byte>& bytes, std::uint32_t magic, const
         return {Code::protocol, fmt::format("the peer's {} has version {}, this PE's has {}: all PEs must run the same "
                                             "npushmem",
                                             what, header.version, version)};
+    if (header.checksum != checksum_of(whole))
+        return {Code::protocol,
+                fmt::format("the peer's {} of {} bytes was changed on its way: its checksum does not match", what,
+                            whole.size())};
     return {};
 }
 
@@ -49,10 +70,11 @@ Status read_header(std::span<const std::byte>& bytes, std::uint32_t magic, const
 
 Bytes encode(const EndpointAddress& address) {
     Bytes out;
-    append(out, BlobHeader{address_magic, version, static_cast<std::uint16_t>(address.protocol.size())});
+    append(out, BlobHeader{address_magic, version, static_cast<std::uint16_t>(address.protocol.size()), 0});
     const auto protocol = std::as_bytes(std::span(address.protocol));
     out.insert(out.end(), protocol.begin(), protocol.end());
     out.insert(out.end(), address.wire.begin(), address.wire.end());
+    seal(out);
     return out;
 }
 
@@ -68,9 +90,10 @@ Result<EndpointAddress> decode_address(std::span<const std::byte> bytes) {
 
 Bytes encode(const NetworkHandle& handle) {
     Bytes out;
-    append(out, BlobHeader{handle_magic, version, static_cast<std::uint16_t>(handle.key.size())});
+    append(out, BlobHeader{handle_magic, version, static_cast<std::uint16_t>(handle.key.size()), 0});
     append(out, Place{handle.region, handle.base, handle.bytes});
     out.insert(out.end(), handle.key.begin(), handle.key.end());
+    seal(out);
     return out;
 }
 

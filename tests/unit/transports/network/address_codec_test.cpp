@@ -33,6 +33,22 @@ TEST(Contact, TruncatedBytesAreRefused) {
         EXPECT_FALSE(decode_handle(std::span(handle).first(bytes)).ok()) << bytes;
 }
 
+// A network library may abort on what was changed.
+TEST(Contact, ChangedBytesAreRefused) {
+    const Bytes address = encode(EndpointAddress{"protocol", Bytes(4)});
+    for (std::size_t at = 0; at < address.size(); ++at) {
+        Bytes changed = address;
+        changed[at] ^= std::byte{0x40};
+        EXPECT_FALSE(decode_address(changed).ok()) << at;
+    }
+    const Bytes handle = encode(NetworkHandle{1, 2, 3, Bytes(8)});
+    for (std::size_t at = 0; at < handle.size(); ++at) {
+        Bytes changed = handle;
+        changed[at] ^= std::byte{0x01};
+        EXPECT_FALSE(decode_handle(changed).ok()) << at;
+    }
+}
+
 TEST(Contact, AnotherVersionIsNamed) {
     Bytes address = encode(EndpointAddress{"protocol", Bytes(4)});
     address[4] = std::byte{9};
