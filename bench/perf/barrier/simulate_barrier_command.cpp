@@ -130,7 +130,8 @@ private:
         auto result = simulate::sweep(wanted.value(), members_, per_node_, by.value());
         if (!result.ok()) return result.status();
         std::cout << describe(by.value()) << fmt::format("{} PEs per node\n", per_node_) << table(result.value());
-        const std::string title = fmt::format("Barriers under LogGP, {} PEs per node", per_node_);
+        const std::string title =
+            fmt::format("Barriers under LogGP, {} PE{} per node", per_node_, per_node_ == 1 ? "" : "s");
         if (Status kept = write_file(csv_, simulate::csv(result.value())); !kept.ok()) return kept;
         return write_file(svg_, to_svg(result.value(), title));
     }

@@ -170,10 +170,10 @@ bool TimedCore::uses_link(const Command& command) const {
 }
 
 void TimedCore::issue(const Command& command, std::function<void()> run) {
-    run();
     // Cores take turns at a link, and the first to reserve is the first served. A core that continued without a yield
-    // would leave gaps to the others.
+    // would leave gaps to the others. Not between the copy and its record: a wait that sees the bytes finds the record.
     if (uses_link(command)) core_.yield();
+    run();
     advance_scalar(simulation_->model.issue, "issue");
     const double begin = std::max(scalar(), clock(command.pipe));
     const double end = completion_time(command, begin);
