@@ -18,7 +18,7 @@ using topology::DistanceClass;
 
 constexpr double margin = 20;
 constexpr double page_width = a4_landscape.width - 2 * margin;
-constexpr double rails_room = 60;  // between the NICs of the first host and those of the others
+constexpr double rails_room = 50;  // between the NICs of the first host and those of the others
 constexpr double line_height = 14;
 
 // What a shape or a line means: its style, and its text in the legend. Lines have no fill.
@@ -31,7 +31,8 @@ struct Symbol {
 };
 
 const Symbol numa_box{.fill = "#f2f4f7", .stroke = "#9aa7b8", .meaning = "NUMA node"};
-const Symbol switch_box{.fill = "#e3e9f1", .stroke = "#9aa7b8", .meaning = "PCIe switch or device, with its address"};
+const Symbol switch_box{
+    .fill = "#e3e9f1", .stroke = "#9aa7b8", .meaning = "PCIe bridge, switch or device, with its address"};
 const Symbol host_box{.fill = "#fbf7ee", .stroke = "#b8a98a", .meaning = "another host, with the PEs of each NIC port"};
 const Symbol used_npu{.fill = "#d9f0dd", .stroke = "#2b6e3c", .meaning = "NPU with its PEs and its place"};
 const Symbol idle_npu{.fill = "#fafafa", .stroke = "#bbb", .meaning = "NPU without a PE"};
@@ -201,7 +202,7 @@ private:
     // The NICs of the other hosts are below those of the first host, rail by rail. Returns the bottom.
     double other_hosts(double y) {
         const double row = y + rails_room;
-        const Rect host{margin, row - 24, host_.width - host_.cell.gap, CellSize::height + 30};
+        const Rect host{margin, row - 8, host_.width - host_.cell.gap, CellSize::height + 32};
         const auto& other = job_.hosts[1];
         const auto more = job_.hosts.size() - 2;
         const auto label = fmt::format("host 1, PEs {} to {}{}", other.pes.front().pe, other.pes.back().pe,
@@ -213,7 +214,7 @@ private:
             if (!down) line(at.bottom(), {at.top().x, row}, rail_line, number);
             svg_.text({at.top().x + 4, (y + host.y) / 2 + 4}, number, {9, "#555", "start"});
         }
-        svg_.text({host.x + 6, host.y + 15}, label, {11, "#445", "start"});
+        svg_.text({host.x + 6, host.y + host.height - 8}, label, {11, "#445", "start"});
         for (const auto& [rail, at] : host_.nics)
             nic_cell(job_.rails[rail], {at.x, row, at.width, at.height}, users_of(other, rail));
         return host.y + host.height;

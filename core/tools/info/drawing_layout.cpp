@@ -13,7 +13,8 @@ constexpr double header = 20;       // above the content of a box, for its label
 constexpr double lines_room = 100;  // between the two rows
 constexpr double min_letters = 9;   // the smallest size of letters
 constexpr double label_padding = 6;
-constexpr std::array cell_sizes{CellSize{104, 10}, CellSize{88, 8}, CellSize{74, 6}, CellSize{64, 4}, CellSize{57, 3}};
+constexpr std::array cell_sizes{CellSize{104, 10}, CellSize{88, 8}, CellSize{74, 6},
+                                CellSize{66, 4},   CellSize{60, 3}, CellSize{54, 2}};
 
 int depth_of(const DeviceTree& tree) {
     int deepest = 0;

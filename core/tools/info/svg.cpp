@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace npushmem::info {
 
@@ -23,13 +24,25 @@ std::string points_attribute(const std::vector<Point>& points) {
     return all;
 }
 
+bool continues_letter(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }  // of UTF-8
+
+double monospace_width(char c) { return continues_letter(c) ? 0 : 0.603; }
+
+// The width of a letter of size 1 in DejaVu Sans, the widest of the usual fonts, rounded up.
+double letter_width(char c) {
+    constexpr std::string_view narrow = " .,:;'|!()[]/-fijlrt";
+    if (continues_letter(c)) return 0;
+    if (narrow.find(c) != std::string_view::npos) return 0.41;
+    if (c == 'm' || c == 'w' || c == 'M' || c == 'W' || c == '%') return 1;
+    return c >= 'A' && c <= 'Z' ? 0.71 : 0.64;
+}
+
 }  // namespace
 
 double text_width(std::string_view text, const TextStyle& style) {
-    const auto letters =
-        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
-    const double of_letter = style.bold ? 0.7 : 0.61;
-    return of_letter * style.size * static_cast<double>(letters);
+    double letters = 0;
+    for (const char c : text) letters += style.monospace ? monospace_width(c) : letter_width(c);
+    return letters * style.size * (style.bold && !style.monospace ? 1.13 : 1);
 }
 
 std::string escaped(std::string_view text) {
