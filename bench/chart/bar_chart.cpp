@@ -62,7 +62,7 @@ public:
 
     std::string run() {
         svg_.text({side_margin, 22}, chart_.title, {.size = 14, .anchor = "start", .bold = true});
-        right_ = side_margin + text_width(chart_.title, {.size = 14, .bold = true});
+        right_ = std::max(left_ + axis_width + 16, side_margin + text_width(chart_.title, {.size = 14, .bold = true}));
         draw_legend();
         const double bottom = bars_top + bar_step * static_cast<double>(chart_.bars.size());
         draw_axis(bottom);

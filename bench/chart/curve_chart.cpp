@@ -92,7 +92,8 @@ public:
         const double legend_left = draw_end_labels() + 16;
         const double bottom = draw_legend(legend_left);
         const double title = margin + text_width(chart_.title, {.size = 14, .bold = true});
-        return svg_.document(std::max(right_, title) + margin, std::max(bottom, area.y + area.height + 52) + margin);
+        return svg_.document(std::max({right_, title, legend_left}) + margin,
+                             std::max(bottom, area.y + area.height + 52) + margin);
     }
 
 private:
