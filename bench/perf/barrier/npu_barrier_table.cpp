@@ -63,7 +63,7 @@ std::string barrier_table_svg(const BarrierTable& table, BarrierTime time) {
         .curves = {}};
     for (const BarrierRow& row : table.rows) {
         auto curve = std::ranges::find(chart.curves, row.algorithm, &chart::Curve::name);
-        if (curve == chart.curves.end()) curve = chart.curves.insert(curve, {row.algorithm, {}});
+        if (curve == chart.curves.end()) curve = chart.curves.insert(curve, chart::Curve{row.algorithm, {}});
         if (row.*time > 0) curve->points.push_back({static_cast<double>(row.pes), row.*time * 1e6});
     }
     return chart::draw(chart);

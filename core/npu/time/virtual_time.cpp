@@ -171,7 +171,7 @@ bool TimedCore::uses_link(const Command& command) const {
 
 void TimedCore::issue(const Command& command, std::function<void()> run) {
     // Cores take turns at a link, and the first to reserve is the first served. A core that continued without a yield
-    // would leave gaps to the others. Not between the copy and its record: a wait that sees the bytes finds the record.
+    // would leave gaps to the others. It yields before the copy, so that a wait that sees the bytes finds their record.
     if (uses_link(command)) core_.yield();
     run();
     advance_scalar(simulation_->model.issue, "issue");
@@ -308,7 +308,7 @@ constexpr std::array every_pipe{Pipe::scalar, Pipe::vector, Pipe::copy_in, Pipe:
 
 int thread_of(int core, Pipe pipe) { return core * static_cast<int>(time::pipes) + static_cast<int>(pipe); }
 
-// Names are operation names: they need no escapes.
+// The names of operations need no escapes.
 std::string trace_event(const time::TraceEvent& event) {
     return fmt::format(R"({{"name":"{}","ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})", event.name, event.pe,
                        thread_of(event.core, event.pipe), event.begin / ns_per_us,

@@ -80,7 +80,7 @@ TEST(CurveStyle, IsUniqueWithoutColours) {
     for (std::size_t i = 0; i < 32; ++i) {
         const CurveStyle style = style_of_curve(i);
         EXPECT_TRUE(styles.insert({style.dash, style.marker}).second) << "curve " << i;
-        if (i > 0) EXPECT_NE(style.colour, style_of_curve(i - 1).colour);
+        EXPECT_NE(style.colour, style_of_curve(i + 1).colour);
     }
 }
 
