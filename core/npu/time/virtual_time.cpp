@@ -22,8 +22,7 @@
 
 namespace npushmem::npu::time {
 
-// One vector core in virtual time: each operation runs at its call and advances the clocks of its pipes. Its many
-// functions implement the interface CoreHooks.
+// One vector core in virtual time: each operation runs at its call and advances the clocks of its pipes.
 class TimedCore final : public CoreHooks {
 public:
     TimedCore(std::shared_ptr<SimulationState> simulation, Core& core);
