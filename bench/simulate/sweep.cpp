@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "bench/chart/chart.hpp"
 
@@ -58,11 +59,21 @@ std::vector<chart::Ring> rings(const Sweep& sweep) {
 }  // namespace
 
 Result<Sweep> sweep(const std::vector<barrier::Plan>& plans, const std::vector<int>& members, int per_node,
-                    const Model& model) {
+                    const Model& model, const std::function<void(const SweepStep&)>& on_step) {
     Sweep all{members, per_node, {}};
+    SweepStep step;
+    step.total = plans.size() * members.size();
+    const double weight = static_cast<double>(plans.size()) * std::accumulate(members.begin(), members.end(), 0.0);
+    double weight_done = 0;
     for (const barrier::Plan& plan : plans) {
         Series series{plan, name_of(plan), {}};
         for (const int n : members) {
+            step.algorithm = series.name;
+            step.members = n;
+            step.share = weight_done / weight;
+            if (on_step) on_step(step);
+            ++step.done;
+            weight_done += n;
             if (!barrier::check_members(plan, n).ok()) {
                 series.outcomes.emplace_back();
                 continue;
