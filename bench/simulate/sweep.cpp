@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <numeric>
 
-#include "core/tools/info/svg.hpp"
+#include "bench/chart/chart.hpp"
 
 namespace npushmem::simulate {
 namespace {
@@ -43,67 +41,19 @@ std::string rows(const Sweep& sweep, std::string_view title, std::string (*cell)
     return text;
 }
 
-// Maps values to pixels; both axes are logarithmic.
-class Frame {
-public:
-    static constexpr info::Rect area{70, 40, 760, 460};
-
-    Frame(double x_min, double x_max, double y_min, double y_max)
-        : x0_(std::log10(x_min)), x1_(std::log10(x_max)), y0_(std::log10(y_min)), y1_(std::log10(y_max)) {}
-    [[nodiscard]] info::Point at(double x, double y) const {
-        const double right = x1_ > x0_ ? (std::log10(x) - x0_) / (x1_ - x0_) : 0;
-        const double up = y1_ > y0_ ? (std::log10(y) - y0_) / (y1_ - y0_) : 0;
-        return {area.x + right * area.width, area.y + (1 - up) * area.height};
-    }
-
-private:
-    double x0_, x1_, y0_, y1_;
-};
-
-constexpr std::array<std::string_view, 10> colours{"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e",
-                                                   "#17becf", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22"};
-
-void draw_axes(info::Svg& svg, const Frame& frame, const Sweep& sweep, double least, double most) {
-    svg.rect(Frame::area, "none", "#444", {}, 0);
-    for (const int members : sweep.members) {
-        const info::Point at = frame.at(members, least);
-        svg.line({{at.x, Frame::area.y}, {at.x, at.y}}, "#eee", 1);
-        svg.text({at.x, at.y + 16}, fmt::to_string(members), {.size = 9});
-    }
-    for (double tick = least; tick <= most * 1.0001; tick *= 10) {
-        const info::Point at = frame.at(sweep.members.front(), tick);
-        svg.line({{at.x, at.y}, {at.x + Frame::area.width, at.y}}, "#ddd", 1);
-        svg.text({at.x - 6, at.y + 4}, fmt::format("{:g}", tick), {.anchor = "end"});
-    }
-    svg.text({Frame::area.x + Frame::area.width / 2, Frame::area.y + Frame::area.height + 36}, "PEs");
-    svg.text({Frame::area.x - 6, Frame::area.y - 10}, "us", {.anchor = "end"});
-}
-
-void draw_series(info::Svg& svg, const Frame& frame, const Sweep& sweep, std::size_t index) {
-    const Series& one = sweep.series[index];
-    const std::string_view colour = colours[index % colours.size()];
-    std::vector<info::Point> points;
-    for (std::size_t i = 0; i < sweep.members.size(); ++i)
-        if (one.outcomes[i].nanoseconds > 0)
-            points.push_back(frame.at(sweep.members[i], microseconds(one.outcomes[i])));
-    svg.line(points, colour, 1.8, one.name);
-    const double y = Frame::area.y + 10 + 18 * static_cast<double>(index);
-    const double x = Frame::area.x + Frame::area.width + 16;
-    svg.line({{x, y}, {x + 22, y}}, colour, 3);
-    svg.text({x + 28, y + 4}, one.name, {.anchor = "start"});
-}
-
-void draw_crossovers(info::Svg& svg, const Frame& frame, const Sweep& sweep) {
+// A ring at each size from which another algorithm is the fastest.
+std::vector<chart::Ring> rings(const Sweep& sweep) {
+    std::vector<chart::Ring> out;
     int last = -1;
     const std::vector<int> best = fastest(sweep);
     for (std::size_t i = 0; i < best.size(); ++i) {
         if (best[i] == last || best[i] < 0) continue;
         last = best[i];
         const Series& one = sweep.series[static_cast<std::size_t>(last)];
-        const info::Point at = frame.at(sweep.members[i], microseconds(one.outcomes[i]));
-        const std::string tip = fmt::format("from {} PEs {} is the fastest", sweep.members[i], one.name);
-        svg.rect({at.x - 4, at.y - 4, 8, 8}, "white", "#000", tip, 4);
+        out.push_back({{static_cast<double>(sweep.members[i]), microseconds(one.outcomes[i])},
+                       fmt::format("from {} PEs {} is the fastest", sweep.members[i], one.name)});
     }
+    return out;
 }
 
 }  // namespace
@@ -172,25 +122,19 @@ std::string csv(const Sweep& sweep) {
 }
 
 std::string to_svg(const Sweep& sweep, const std::string& title) {
-    double least = 1e300;
-    double most = 0;
-    for (const Series& one : sweep.series)
-        for (const Outcome& outcome : one.outcomes)
-            if (outcome.nanoseconds > 0)
-                least = std::min(least, microseconds(outcome)), most = std::max(most, microseconds(outcome));
-    if (most == 0) least = most = 1;
-    least = std::pow(10.0, std::floor(std::log10(least)));
-    most = std::pow(10.0, std::ceil(std::log10(most)));
-    const Frame frame(sweep.members.front(), sweep.members.back(), least, most);
-    info::Svg svg(title);
-    svg.text({Frame::area.x, 20}, title, {.size = 14, .anchor = "start", .bold = true});
-    draw_axes(svg, frame, sweep, least, most);
-    for (std::size_t i = 0; i < sweep.series.size(); ++i) draw_series(svg, frame, sweep, i);
-    draw_crossovers(svg, frame, sweep);
-    constexpr double legend = 210;
-    return svg.document(Frame::area.x + Frame::area.width + legend,
-                        std::max(Frame::area.y + Frame::area.height + 60,
-                                 Frame::area.y + 30 + 18 * static_cast<double>(sweep.series.size())));
+    chart::CurveChart chart{.title = title,
+                            .x_title = "number of PEs",
+                            .y_title = "time of a barrier (µs)",
+                            .curves = {},
+                            .rings = rings(sweep),
+                            .ring_meaning = "fastest from here on"};
+    for (const Series& one : sweep.series) {
+        chart::Curve& curve = chart.curves.emplace_back(chart::Curve{one.name, {}});
+        for (std::size_t i = 0; i < sweep.members.size(); ++i)
+            if (one.outcomes[i].nanoseconds > 0)
+                curve.points.push_back({static_cast<double>(sweep.members[i]), microseconds(one.outcomes[i])});
+    }
+    return chart::draw(chart);
 }
 
 }  // namespace npushmem::simulate

@@ -43,7 +43,7 @@ std::vector<int> fastest(const Sweep& sweep);
 // fastest changes.
 std::string table(const Sweep& sweep);
 std::string csv(const Sweep& sweep);
-// Plot of time against members, both logarithmic, with a mark at each size from which another algorithm is fastest.
+// Plot of time against members, both logarithmic, with a ring at each size from which another algorithm is fastest.
 std::string to_svg(const Sweep& sweep, const std::string& title);
 
 }  // namespace npushmem::simulate

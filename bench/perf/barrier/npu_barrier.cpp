@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/perf/barrier/npu_barrier.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <span>
 
-#include "core/tools/info/svg.hpp"
 #include "npushmem/npu/barrier.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/launch.hpp"
@@ -61,81 +57,6 @@ Result<BarrierLatency> npu_barrier_latency(const Job& job, int warmup, int itera
     if (Status s = run_barriers(job, state.value().get(), blocks, stamps); !s.ok()) return s;
     return BarrierLatency{bench::summarise(gaps(std::span(stamps).subspan(static_cast<std::size_t>(warmup)))),
                           blocks * device.vector_cores};
-}
-
-namespace {
-
-using BySize = std::map<int, std::vector<const BarrierRow*>>;
-
-BySize by_size(const BarrierTable& table) {
-    BySize sizes;
-    for (const BarrierRow& row : table.rows) sizes[row.pes].push_back(&row);
-    return sizes;
-}
-
-const BarrierRow& fastest(const std::vector<const BarrierRow*>& rows, BarrierTime time) {
-    return **std::ranges::min_element(rows, {}, [time](const BarrierRow* row) { return row->*time; });
-}
-
-std::string crossovers(const BySize& sizes, BarrierTime time, const char* name) {
-    std::string text;
-    std::string last;
-    for (const auto& [pes, rows] : sizes) {
-        const std::string& now = fastest(rows, time).algorithm;
-        if (now != last) text += fmt::format("{}: from {} PEs on, {} is the fastest\n", name, pes, now);
-        last = now;
-    }
-    return text;
-}
-
-}  // namespace
-
-std::string barrier_table_text(const BarrierTable& table) {
-    std::string text = fmt::format("{:>5} {:>10} {:>12} {:>12} {:>14} {:>13}\n", "PEs", "barrier", "latency/us",
-                                   "virtual/us", "remote writes", "remote reads");
-    const BySize sizes = by_size(table);
-    for (const auto& [pes, rows] : sizes) {
-        for (const BarrierRow* row : rows) {
-            text +=
-                fmt::format("{:>5} {:>10} {:>12.2f} {:>12.2f} {:>14} {:>13}{}{}\n", pes, row->algorithm,
-                            row->seconds * 1e6, row->virtual_seconds * 1e6, row->traffic.remote_writes,
-                            row->traffic.remote_reads, row == &fastest(rows, &BarrierRow::seconds) ? "  fastest" : "",
-                            row == &fastest(rows, &BarrierRow::virtual_seconds) ? "  fastest in virtual time" : "");
-        }
-    }
-    return text + crossovers(sizes, &BarrierRow::seconds, "real time") +
-           crossovers(sizes, &BarrierRow::virtual_seconds, "virtual time");
-}
-
-std::string barrier_table_svg(const BarrierTable& table, BarrierTime time) {
-    constexpr info::Rect area{50, 50, 540, 300};
-    double slowest = 1e-12;
-    int max_pes = 1;
-    for (const BarrierRow& row : table.rows) {
-        slowest = std::max(slowest, row.*time);
-        max_pes = std::max(max_pes, row.pes);
-    }
-    std::map<std::string, std::vector<info::Point>> lines;
-    for (const BarrierRow& row : table.rows) {
-        lines[row.algorithm].push_back(
-            {area.x + row.pes * area.width / max_pes, area.y + (1 - row.*time / slowest) * area.height});
-    }
-    const std::string title =
-        fmt::format("barrier latency, up to {:.2f} us, against PEs, up to {}", slowest * 1e6, max_pes);
-    info::Svg svg(title);
-    svg.text({area.x, 20}, title, {.size = 12, .anchor = "start"});
-    svg.line({{area.x, area.y}, {area.x, area.y + area.height}, {area.x + area.width, area.y + area.height}}, "black",
-             1);
-    constexpr const char* colours[] = {"#1b6ca8", "#c0392b", "#27864a", "#8e44ad", "#b9770e"};
-    std::size_t number = 0;
-    for (const auto& [algorithm, points] : lines) {
-        const char* colour = colours[number % std::size(colours)];
-        svg.line(points, colour, 1, algorithm);
-        svg.text({area.x + area.width, area.y + 16 * static_cast<double>(number)}, algorithm,
-                 {.size = 12, .colour = colour, .anchor = "start"});
-        ++number;
-    }
-    return svg.document(640, 400);
 }
 
 }  // namespace npushmem::perf

@@ -42,6 +42,7 @@ struct BarrierTable {
 
 // The table with the fastest algorithm of each size, and the sizes at which it changes, in real and in virtual time.
 std::string barrier_table_text(const BarrierTable& table);
+// A chart of the latency by number of PEs, one curve per algorithm. The rows of an algorithm ascend by PEs.
 std::string barrier_table_svg(const BarrierTable& table, BarrierTime time);
 
 }  // namespace npushmem::perf

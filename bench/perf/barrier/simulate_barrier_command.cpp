@@ -142,7 +142,8 @@ private:
         if (!is_standard_output(json_))
             std::cout << describe(by.value()) << fmt::format("{} PEs per node\n", per_node_) << table(result.value());
         if (Status kept = write_json(json_, json_report(results_of(result.value()))); !kept.ok()) return kept;
-        const std::string title = fmt::format("Barriers under LogGP, {} PEs per node", per_node_);
+        const std::string title =
+            fmt::format("Barriers under LogGP, {} PE{} per node", per_node_, per_node_ == 1 ? "" : "s");
         if (Status kept = write_file(csv_, simulate::csv(result.value())); !kept.ok()) return kept;
         return write_file(svg_, to_svg(result.value(), title));
     }

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "bench/chart/chart.hpp"
 #include "bench/engine/statistics.hpp"
 #include "bench/perf/moe/report_text.hpp"
-#include "core/tools/info/svg.hpp"
 
 namespace npushmem::perf {
 
@@ -74,37 +74,18 @@ std::string verification_section(const CombineOptions& options, const CombineRes
         r.tokens, r.verified_calls, options.audit ? "; every slot written exactly once (audit)" : "");
 }
 
-// One bar of a chart: it ends at the median; a thin line goes from the 10th to the 90th percentile.
-struct Bar {
-    std::string label;
-    bench::Summary seconds;
-};
-
-constexpr double bars_left = 170;
-constexpr double bars_width = 480;  // of the longest line
-constexpr double bars_step = 30;
-
-void draw_bar(info::Svg& svg, double y, const Bar& bar, double scale) {
-    const bench::Summary& s = bar.seconds;
-    svg.text({bars_left - 8, y + 15}, bar.label, {.size = 13, .anchor = "end"});
-    svg.rect({bars_left, y, s.median * scale, 20}, "#4477aa", "none", {}, 0);
-    svg.line({{bars_left + s.p10 * scale, y + 10}, {bars_left + s.p90 * scale, y + 10}}, "#222", 1);
-    svg.text({bars_left + bars_width + 10, y + 15}, time_text(s.median), {.size = 13, .anchor = "start"});
+// A bar of the samples' median, with a whisker; none without samples.
+void add_bar(chart::BarChart& chart, const char* name, const std::vector<double>& seconds) {
+    const bench::Summary s = bench::summarise(seconds);
+    if (s.count != 0) chart.bars.push_back({name, s.median, s.p10, s.p90});
 }
 
-// Returns an SVG document with one bar per row. Omits bars without samples.
-std::string bars_svg(const std::string& title, const std::vector<Bar>& bars) {
-    double longest = 1e-12;
-    for (const Bar& bar : bars) longest = std::max(longest, bar.seconds.p90);
-    info::Svg svg(title);
-    svg.text({8, 20}, title, {.size = 13, .anchor = "start"});
-    double y = 36;
-    for (const Bar& bar : bars) {
-        if (bar.seconds.count == 0) continue;
-        draw_bar(svg, y, bar, bars_width / longest);
-        y += bars_step;
-    }
-    return svg.document(bars_left + bars_width + 110, y + 8);
+chart::BarChart chart_of(const char* layer, const CombineCase& c, const PayloadResult& result) {
+    return {fmt::format("npushmem-perf {}: {} on {} PEs", layer, c.workload.name, result.pes),
+            "time of a call",
+            "10th to 90th percentile of the calls",
+            {},
+            time_text};
 }
 
 }  // namespace
@@ -128,12 +109,13 @@ std::string combine_csv(const CombineResult& result) {
 }
 
 std::string combine_svg(const CombineCase& c, const CombineResult& result) {
-    return bars_svg(fmt::format("npushmem-perf combine: {} on {} PEs", c.workload.name, result.pes),
-                    {{"combine", bench::summarise(result.combine)},
-                     {"memcpy ordinary", bench::summarise(result.ordinary)},
-                     {"memcpy streaming", bench::summarise(result.streaming)},
-                     {"sender, plan 2", bench::summarise(result.gathering)},
-                     {"sender, plan 1", bench::summarise(result.reordering)}});
+    chart::BarChart chart = chart_of("combine", c, result);
+    add_bar(chart, "combine", result.combine);
+    add_bar(chart, "memcpy ordinary", result.ordinary);
+    add_bar(chart, "memcpy streaming", result.streaming);
+    add_bar(chart, "sender, plan 2", result.gathering);
+    add_bar(chart, "sender, plan 1", result.reordering);
+    return chart::draw(chart);
 }
 
 namespace {
@@ -195,11 +177,12 @@ std::string dispatch_csv(const DispatchResult& result) {
 }
 
 std::string dispatch_svg(const CombineCase& c, const DispatchResult& result) {
-    return bars_svg(fmt::format("npushmem-perf dispatch: {} on {} PEs", c.workload.name, result.pes),
-                    {{"dispatch", bench::summarise(result.dispatch)},
-                     {"dispatch, combine", bench::summarise(result.layer)},
-                     {"memcpy ordinary", bench::summarise(result.ordinary)},
-                     {"memcpy streaming", bench::summarise(result.streaming)}});
+    chart::BarChart chart = chart_of("dispatch", c, result);
+    add_bar(chart, "dispatch", result.dispatch);
+    add_bar(chart, "dispatch, combine", result.layer);
+    add_bar(chart, "memcpy ordinary", result.ordinary);
+    add_bar(chart, "memcpy streaming", result.streaming);
+    return chart::draw(chart);
 }
 
 }  // namespace npushmem::perf

@@ -7,6 +7,7 @@ namespace npushmem::npu::time {
 namespace {
 
 constexpr std::size_t max_events = 1'000'000;
+constexpr std::size_t max_words_of_puts = 1'000'000;
 using Guard = std::lock_guard<std::mutex>;
 
 }  // namespace
@@ -51,15 +52,21 @@ double SimulationState::latency(int from, int to) const {
     return from / model.group == to / model.group ? model.hccs_latency : model.switch_latency;
 }
 
-void SimulationState::signal(const void* word, std::uint64_t value, double when) {
+void SimulationState::update(const void* word, const WordUpdate& update) {
     const Guard guard(lock_);
-    signals_[word] = {value, when};
+    updates_.insert_or_assign(word, update);
 }
 
-double SimulationState::arrival(const void* word, std::uint64_t seen) const {
+void SimulationState::update_by_put(const void* word, const WordUpdate& update) {
     const Guard guard(lock_);
-    const auto found = signals_.find(word);
-    return found != signals_.end() && found->second.value == seen ? found->second.when : 0;
+    if (updates_.size() < max_words_of_puts || updates_.contains(word)) updates_.insert_or_assign(word, update);
+}
+
+std::optional<WordUpdate> SimulationState::find_update(const void* word, std::uint64_t seen) const {
+    const Guard guard(lock_);
+    const auto found = updates_.find(word);
+    if (found == updates_.end() || found->second.value != seen) return std::nullopt;
+    return found->second;
 }
 
 void SimulationState::arrive(int pe, std::size_t barrier_index, double when) {
@@ -76,8 +83,20 @@ double SimulationState::barrier_end(int pe, std::size_t barrier_index) const {
 
 void SimulationState::record(const TraceEvent& event, bool idle) {
     const Guard guard(lock_);
+    record_locked(event, idle);
+}
+
+void SimulationState::record_locked(const TraceEvent& event, bool idle) {
     if (!idle) pes_[event.pe].busy.at(index_of(event.pipe)) += event.end - event.begin;
     if (events_.size() < max_events) events_.push_back(event);
+}
+
+// The event of the update was recorded before, so it is in the timeline if the wait still fits.
+void SimulationState::record_wait(const TraceEvent& wait, const std::optional<WordUpdate>& update) {
+    const Guard guard(lock_);
+    if (update && update->when > wait.begin && events_.size() < max_events)
+        flows_.push_back({*update, {wait.pe, wait.core, wait.pipe, update->when}});
+    record_locked(wait, true);
 }
 
 std::map<int, SimulationState::Pe> SimulationState::pes() const {
@@ -95,6 +114,11 @@ std::map<std::pair<int, int>, double> SimulationState::links() const {
 std::vector<TraceEvent> SimulationState::events() const {
     const Guard guard(lock_);
     return events_;
+}
+
+std::vector<Flow> SimulationState::flows() const {
+    const Guard guard(lock_);
+    return flows_;
 }
 
 }  // namespace npushmem::npu::time

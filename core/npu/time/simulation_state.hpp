@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -68,6 +69,28 @@ struct TraceEvent {
     double end;
 };
 
+// A moment within an event of one pipe.
+struct TimelinePoint {
+    int pe;
+    int core;
+    Pipe pipe;
+    double at;
+};
+
+// A word holds `value` from the time `when` on.
+struct WordUpdate {
+    std::uint64_t value;
+    double when;
+    TimelinePoint from;                               // the signal, atomic or put that wrote the word
+    std::optional<TimelinePoint> put = std::nullopt;  // the put that the signal announces, if there is one
+};
+
+// An arrow of the timeline, from an update of a word to the wait that it ended.
+struct Flow {
+    WordUpdate update;
+    TimelinePoint wait;
+};
+
 // Virtual-time state that the cores of all PEs share: memory and links, signals in flight, core barriers, trace events.
 // Times are nanoseconds since the start. Any thread may call it.
 class SimulationState {
@@ -92,35 +115,41 @@ public:
     double memory(int pe, double begin, double bytes);
     double link(int from, int to, double begin, double bytes);
     [[nodiscard]] double latency(int from, int to) const;
-    // signal: `word` holds `value` from the time `when` on. arrival: the time at which the value `seen` arrived; 0:
+    // Replaces the last update of `word`. Memory: one update per word that is ever signalled.
+    void update(const void* word, const WordUpdate& update);
+    // The same for the bytes of a put, which may be data that nobody waits for: words beyond the first million are
+    // ignored.
+    void update_by_put(const void* word, const WordUpdate& update);
+    // The update that gave `word` the value `seen`; nothing if another value was written later, or the writer is
     // unknown.
-    void signal(const void* word, std::uint64_t value, double when);
-    [[nodiscard]] double arrival(const void* word, std::uint64_t seen) const;
+    [[nodiscard]] std::optional<WordUpdate> find_update(const void* word, std::uint64_t seen) const;
     // arrive: records the time at which a core reached core barrier number `barrier_index` of the launch. barrier_end:
     // the time at which the last core reached it.
     void arrive(int pe, std::size_t barrier_index, double when);
     [[nodiscard]] double barrier_end(int pe, std::size_t barrier_index) const;
     // `idle`: the pipe only waited; the time does not count as busy.
     void record(const TraceEvent& event, bool idle = false);
+    // Records a wait, and the flow from the update that ended it. There is no flow if the value was there before the
+    // wait began, or if the timeline is full.
+    void record_wait(const TraceEvent& wait, const std::optional<WordUpdate>& update);
 
     [[nodiscard]] std::map<int, Pe> pes() const;
     // Bytes per direction of each link; the keys {PE, -1} and {-1, PE} are ports to the switch.
     [[nodiscard]] std::map<std::pair<int, int>, double> links() const;
     [[nodiscard]] std::vector<TraceEvent> events() const;
+    [[nodiscard]] std::vector<Flow> flows() const;
 
 private:
-    struct Signal {
-        std::uint64_t value;
-        double when;
-    };
+    void record_locked(const TraceEvent& event, bool idle);
     SharedBandwidth& rate(std::map<std::pair<int, int>, SharedBandwidth>& rates, int from, int to, double bytes_per_ns);
 
     mutable std::mutex lock_;
     std::map<int, Pe> pes_;
     std::map<int, SharedBandwidth> memory_;
     std::map<std::pair<int, int>, SharedBandwidth> links_;  // link directions; {PE, -1}, {-1, PE}: ports to the switch
-    std::unordered_map<const void*, Signal> signals_;
+    std::unordered_map<const void*, WordUpdate> updates_;
     std::vector<TraceEvent> events_;
+    std::vector<Flow> flows_;  // at most one per event
 };
 
 }  // namespace npushmem::npu::time

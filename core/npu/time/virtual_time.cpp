@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <tuple>
 #include <unordered_set>
@@ -17,11 +18,11 @@
 #include "npushmem/npu/core.hpp"
 #include "npushmem/npu/fabric.hpp"
 #include "npushmem/npu/hooks.hpp"
+#include "npushmem/npu/remote_operations.hpp"
 
 namespace npushmem::npu::time {
 
-// One vector core in virtual time: each operation runs at its call and advances the clocks of its pipes. Its many
-// functions implement the interface CoreHooks.
+// One vector core in virtual time: each operation runs at its call and advances the clocks of its pipes.
 class TimedCore final : public CoreHooks {
 public:
     TimedCore(std::shared_ptr<SimulationState> simulation, Core& core);
@@ -37,7 +38,7 @@ public:
     void fence(Where) override { advance_scalar(simulation_->model.issue, "fence"); }
     void signal(const Signal& signal, Where) override;
     void before_atomic(const void* address, std::size_t bytes, Where) override;
-    void after_atomic(const AtomicResult&, Where) override {}
+    void after_atomic(const AtomicResult& result, Where) override;
     void before_wait() override {}
     void after_wait(const void* address, std::uint64_t seen, Where) override;
     void enter_core_barrier(Where) override;
@@ -64,6 +65,11 @@ private:
     // The PE that owns the memory; this PE if no other PE owns it.
     [[nodiscard]] int owner_of(const void* address) const;
     void access_line(const void* address, const char* what);
+    [[nodiscard]] TimelinePoint point(Pipe pipe, double at) const { return {pe_, core_.index(), pipe, at}; }
+    // Records the words that a finished command wrote, and the last put to each PE.
+    void record_writes(const Command& command, double begin, double end);
+    // Removes and returns the last put to `pe` since the last signal to it, if it began until `before`.
+    [[nodiscard]] std::optional<TimelinePoint> take_put(int pe, double before);
 
     std::shared_ptr<SimulationState> simulation_;
     Core& core_;
@@ -72,6 +78,7 @@ private:
     std::array<double, pipes> clocks_;
     std::map<std::tuple<Pipe, Pipe, int>, double> flags_;
     std::unordered_set<std::uintptr_t> lines_;  // lines in the scalar cache
+    std::map<int, TimelinePoint> puts_;         // the last to each PE since the last signal to it
     std::size_t core_barriers_ = 0;
 };
 
@@ -82,6 +89,15 @@ double bytes_of(const Operand& operand) {
 }
 
 std::uintptr_t line_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address) / cache_line; }
+
+// Puts of at most this size may be flags that another core waits for; larger ones are taken as data.
+constexpr std::size_t max_flag_bytes = 64;
+
+bool is_synthetic(const void* address) { return synthetic_address::is(reinterpret_cast<std::uintptr_t>(address)); }
+
+std::uint64_t value_of(const void* word) {
+    return __atomic_load_n(static_cast<const std::uint64_t*>(word), __ATOMIC_RELAXED);
+}
 
 // Like fast mode: one machine access, relaxed; dcci, signals and barriers carry the order.
 template <class Word>
@@ -153,15 +169,36 @@ bool TimedCore::uses_link(const Command& command) const {
 }
 
 void TimedCore::issue(const Command& command, std::function<void()> run) {
-    run();
     // Cores take turns at a link, and the first to reserve is the first served. A core that continued without a yield
-    // would leave gaps to the others.
+    // would leave gaps to the others. It yields before the copy, so that a wait that sees the bytes finds their record.
     if (uses_link(command)) core_.yield();
+    run();
     advance_scalar(simulation_->model.issue, "issue");
     const double begin = std::max(scalar(), clock(command.pipe));
     const double end = completion_time(command, begin);
     simulation_->record({command.name, pe_, core_.index(), command.pipe, begin, end});
     clock(command.pipe) = end;
+    record_writes(command, begin, end);
+}
+
+void TimedCore::record_writes(const Command& command, double begin, double end) {
+    const Operand& target = command.target;
+    if (target.address == nullptr || !target.global) return;
+    const TimelinePoint from = point(command.pipe, begin);
+    const int owner = owner_of(target.address);
+    if (owner != pe_) puts_.insert_or_assign(owner, from);
+    if (target.blocks != 1 || target.bytes > max_flag_bytes || is_synthetic(target.address)) return;
+    constexpr std::size_t width = sizeof(std::uint64_t);
+    const auto* address = static_cast<const std::byte*>(target.address);
+    const std::size_t first = (width - reinterpret_cast<std::uintptr_t>(address) % width) % width;
+    for (std::size_t at = first; at + width <= target.bytes; at += width)
+        simulation_->update_by_put(address + at, {value_of(address + at), end, from});
+}
+
+std::optional<TimelinePoint> TimedCore::take_put(int pe, double before) {
+    const auto put = puts_.extract(pe);
+    if (put.empty() || put.mapped().at > before) return std::nullopt;
+    return put.mapped();
 }
 
 void TimedCore::set_flag(Pipe from, Pipe to, int id, Where) {
@@ -213,12 +250,14 @@ void TimedCore::quiet(Where) {
 }
 
 void TimedCore::signal(const Signal& signal, Where) {
+    const TimelinePoint from = point(Pipe::scalar, scalar());
     advance_scalar(simulation_->model.issue, "signal");
     if (signal.send) return signal.send();
-    const double when = scalar() + simulation_->latency(pe_, owner_of(signal.word));
+    const int owner = owner_of(signal.word);
+    const double when = scalar() + simulation_->latency(pe_, owner);
     // Release: pairs with acquire_word in the waits.
     const std::uint64_t before = signal.add ? __atomic_fetch_add(signal.word, signal.value, __ATOMIC_RELEASE) : 0;
-    simulation_->signal(signal.word, before + signal.value, when);
+    simulation_->update(signal.word, {before + signal.value, when, from, take_put(owner, from.at)});
     if (!signal.add) __atomic_store_n(signal.word, signal.value, __ATOMIC_RELEASE);
 }
 
@@ -226,14 +265,23 @@ void TimedCore::before_atomic(const void* address, std::size_t, Where) {
     advance_scalar(2 * simulation_->latency(pe_, owner_of(address)), "atomic");
 }
 
+// The operation reaches the word after half of the round trip.
+void TimedCore::after_atomic(const AtomicResult& result, Where) {
+    if (!result.changed || result.bytes != sizeof(std::uint64_t) || is_synthetic(result.address)) return;
+    const double way = simulation_->latency(pe_, owner_of(result.address));
+    simulation_->update(result.address,
+                        {value_of(result.address), scalar() - way, point(Pipe::scalar, scalar() - 2 * way)});
+}
+
 // The poll that sees the value takes a round trip.
 void TimedCore::after_wait(const void* address, std::uint64_t seen, Where) {
     const double begin = scalar();
     const int owner = owner_of(address);
     const double poll = owner == pe_ ? simulation_->model.gm_latency : 2 * simulation_->latency(pe_, owner);
-    scalar() = std::max(scalar(), simulation_->arrival(address, seen));
+    const auto update = simulation_->find_update(address, seen);
+    if (update) scalar() = std::max(scalar(), update->when);
     scalar() += poll;
-    simulation_->record({"wait", pe_, core_.index(), Pipe::scalar, begin, scalar()}, true);
+    simulation_->record_wait({"wait", pe_, core_.index(), Pipe::scalar, begin, scalar()}, update);
 }
 
 void TimedCore::enter_core_barrier(Where) { simulation_->arrive(pe_, core_barriers_, scalar()); }
@@ -259,11 +307,18 @@ constexpr std::array every_pipe{Pipe::scalar, Pipe::vector, Pipe::copy_in, Pipe:
 
 int thread_of(int core, Pipe pipe) { return core * static_cast<int>(time::pipes) + static_cast<int>(pipe); }
 
-// Names are operation names: they need no escapes.
+// The names of operations need no escapes.
 std::string trace_event(const time::TraceEvent& event) {
     return fmt::format(R"({{"name":"{}","ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})", event.name, event.pe,
                        thread_of(event.core, event.pipe), event.begin / ns_per_us,
                        (event.end - event.begin) / ns_per_us);
+}
+
+// `phase`: "s" begins an arrow, "t" continues it, "f" ends it. Each point lies in an event of its pipe.
+std::string flow_event(const char* phase, std::size_t id, const time::TimelinePoint& at) {
+    return fmt::format(
+        R"({{"name":"ends the wait","cat":"wait","ph":"{}","bp":"e","id":{},"pid":{},"tid":{},"ts":{:.3f}}})", phase,
+        id, at.pe, thread_of(at.core, at.pipe), at.at / ns_per_us);
 }
 
 std::string name_event(const char* kind, int process, int thread, const std::string& name) {
@@ -330,6 +385,13 @@ void VirtualTime::write_timeline(std::ostream& out) const {
                                  fmt::format("core {} {}", core, name_of(pipe))));
     }
     for (const time::TraceEvent& event : impl_->simulation->events()) write(trace_event(event));
+    std::size_t id = 0;
+    for (const time::Flow& flow : impl_->simulation->flows()) {
+        ++id;
+        if (flow.update.put) write(flow_event("s", id, *flow.update.put));
+        write(flow_event(flow.update.put ? "t" : "s", id, flow.update.from));
+        write(flow_event("f", id, flow.wait));
+    }
     out << "\n]}\n";
 }
 

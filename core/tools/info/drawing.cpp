@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <sstream>
 
 #include "topology/policy/assignment.hpp"
@@ -15,108 +14,64 @@ namespace npushmem::info {
 
 namespace {
 
-constexpr double header = 20;       // above the content of a box, for its label
-constexpr double lines_room = 120;  // between the two rows
-
-int depth_of(const DeviceTree& tree) {
-    int deepest = 0;
-    for (const auto& group : tree.groups) deepest = std::max(deepest, 1 + depth_of(group));
-    return deepest;
-}
-
-class HostLayouter {
-public:
-    HostLayouter(Point origin, int depth)
-        : top_(origin.y), npu_row_(origin.y + header * (depth + 1)), nic_row_(npu_row_ + cell_height + lines_room) {
-        out_.bottom = nic_row_ + cell_height + gap * (depth + 1);
-    }
-
-    // Returns the x behind the tree.
-    double place(const DeviceTree& tree, double x, int depth) {
-        const std::size_t box = out_.boxes.size();
-        out_.boxes.push_back({});
-        double inside = x + gap;
-        inside += place_leaves(tree, inside);
-        for (const auto& group : tree.groups) inside = place(group, inside, depth + 1) + gap;
-        const double right = std::max(inside, x + gap + min_width(tree));
-        const double y = top_ + header * depth;
-        out_.boxes[box] = {{x, y, right - x, out_.bottom - gap * depth - y}, tree.label};
-        return right;
-    }
-
-    HostLayoutOnPage take(double width) {
-        out_.width = width;
-        return std::move(out_);
-    }
-
-private:
-    // The label must fit: about 6 pixels for a letter of its size.
-    static double min_width(const DeviceTree& tree) { return 6.0 * static_cast<double>(tree.label.size()); }
-
-    double place_leaves(const DeviceTree& tree, double x) {
-        const double width = columns(std::max(tree.npus.size(), tree.nics.size()));
-        const double first_npu = x + (width - columns(tree.npus.size())) / 2;
-        const double first_nic = x + (width - columns(tree.nics.size())) / 2;
-        for (std::size_t i = 0; i < tree.npus.size(); ++i)
-            out_.npus.push_back({{first_npu + columns(i), npu_row_, cell_width, cell_height}, tree.npus[i]});
-        for (std::size_t i = 0; i < tree.nics.size(); ++i)
-            out_.nics[tree.nics[i].rail] = {first_nic + columns(i), nic_row_, cell_width, cell_height};
-        return width;
-    }
-
-    static double columns(std::size_t count) { return (cell_width + gap) * static_cast<double>(count); }
-
-    HostLayoutOnPage out_;
-    double top_;
-    double npu_row_;
-    double nic_row_;
-};
-
-}  // namespace
-
-HostLayoutOnPage lay_out(const std::vector<DeviceTree>& trees, Point origin) {
-    int depth = 0;
-    for (const auto& tree : trees) depth = std::max(depth, depth_of(tree));
-    HostLayouter layouter(origin, depth);
-    double x = origin.x;
-    for (const auto& tree : trees) x = layouter.place(tree, x, 0) + gap;
-    return layouter.take(x - origin.x);
-}
-
-namespace {
-
 using topology::DistanceClass;
 
 constexpr double margin = 20;
-constexpr double rails_room = 70;  // between the NICs of the first host and those of the others
-constexpr double line_height = 16;
+constexpr double page_width = a4_landscape.width - 2 * margin;
+constexpr double rails_room = 50;  // between the NICs of the first host and those of the others
+constexpr double line_height = 14;
+
+// What a shape or a line means: its style, and its text in the legend. Lines have no fill.
+struct Symbol {
+    std::string_view fill;
+    std::string_view stroke;
+    double width = 1;            // of a line
+    std::string_view dash = {};  // of a line
+    std::string meaning = {};
+};
+
+const Symbol numa_box{.fill = "#f2f4f7", .stroke = "#9aa7b8", .meaning = "NUMA node"};
+const Symbol switch_box{
+    .fill = "#e3e9f1", .stroke = "#9aa7b8", .meaning = "PCIe bridge, switch or device, with its address"};
+const Symbol host_box{.fill = "#fbf7ee", .stroke = "#b8a98a", .meaning = "another host, with the PEs of each NIC port"};
+const Symbol used_npu{.fill = "#d9f0dd", .stroke = "#2b6e3c", .meaning = "NPU with its PEs and its place"};
+const Symbol idle_npu{.fill = "#fafafa", .stroke = "#bbb", .meaning = "NPU without a PE"};
+const Symbol nic_port{.fill = "#fff4d6", .stroke = "#b58900", .meaning = "NIC port, with its rate"};
+const Symbol port_down{.fill = "#f3d4d4", .stroke = "#b2182b", .meaning = "NIC port that is down"};
+const Symbol rail_line{
+    .fill = {}, .stroke = "#777", .width = 1.5, .dash = "2,3", .meaning = "rail: the same port of two hosts"};
 
 // From green to red, in colours that colour-blind readers can distinguish.
 constexpr std::array<std::string_view, topology::distance_class_count> class_colours{"#1a7f37", "#5aa9e6", "#1f4fa3",
                                                                                      "#e08214", "#b2182b"};
 
-std::string_view colour_of(DistanceClass distance) { return class_colours.at(static_cast<std::size_t>(distance)); }
-
-std::string_view fill_of(topology::PortState state) {
-    return state == topology::PortState::down ? "#f3d4d4" : "#fff4d6";
+// The line from a PE to its first or a further NIC.
+Symbol nic_line(DistanceClass distance, bool first) {
+    return {.fill = {},
+            .stroke = class_colours.at(static_cast<std::size_t>(distance)),
+            .width = first ? 3 : 1.5,
+            .dash = first ? "" : "5,4",
+            .meaning = fmt::format("{} NIC of a PE, {}: {}", first ? "first" : "further", name_of(distance),
+                                   path_of(distance))};
 }
 
 class Drawing {
 public:
     explicit Drawing(const JobView& job)
-        : job_(job), svg_(title()), host_(lay_out(device_trees(job), {margin, margin + 40})) {}
+        : job_(job), svg_(title()), host_(lay_out(device_trees(job), {margin, margin + 20}, page_width)) {}
 
     std::string run() {
-        double y = host_.bottom;
-        svg_.text({margin, margin + 8}, title(), {15, "#222", "start", true});
-        right_ = margin + 9.0 * static_cast<double>(title().size());
-        legend(margin + 28);
+        const TextStyle style{15, "#222", "start", true};
+        svg_.text({margin, margin + 8}, title(), style);
+        right_ = std::max(margin + text_width(title(), style), margin + host_.width - host_.cell.gap);
         boxes();
         lines();
         cells();
+        double y = host_.bottom;
         if (job_.hosts.size() > 1) y = other_hosts(y);
-        y = map(y + 30);
-        return svg_.document(std::max(right_, host_.width + margin) + margin, y + margin);
+        y = legend(y + 20);
+        y = map(y + 10);
+        return svg_.document(right_ + margin, y + margin, a4_landscape);
     }
 
 private:
@@ -128,58 +83,90 @@ private:
                            job_.hosts.size() > 1 ? fmt::format(", one of {} hosts", job_.hosts.size()) : "");
     }
 
-    void legend(double y) {
-        double x = margin;
-        for (const DistanceClass distance : classes_in_use()) {
-            svg_.rect({x, y - 7, 22, 4}, colour_of(distance), "none", {}, 0);
-            const auto text = fmt::format("{} {}", name_of(distance), path_of(distance));
-            svg_.text({x + 28, y}, text, {10, "#444", "start"});
-            x += 44 + 5.4 * static_cast<double>(text.size());
-        }
-        right_ = std::max(right_, x);
+    // Everything drawn passes here or through line(), so the legend is complete.
+    void box(const Rect& at, const Symbol& symbol, std::string_view tip, double corner = 4) {
+        svg_.rect(at, symbol.fill, symbol.stroke, tip, corner);
+        use(symbol);
     }
 
-    std::set<DistanceClass> classes_in_use() const {
-        std::set<DistanceClass> classes;
-        for (const auto& pe : job_.hosts.front().pes) {
-            for (const auto& nic : pe.nics) classes.insert(nic.distance);
+    void line(Point from, Point to, const Symbol& symbol, std::string_view tip) {
+        svg_.curve(from, to, symbol.stroke, symbol.width, symbol.dash, tip);
+        use(symbol);
+    }
+
+    void use(const Symbol& symbol) {
+        if (std::ranges::find(used_, symbol.meaning, &Symbol::meaning) == used_.end()) used_.push_back(symbol);
+    }
+
+    void fitted(Point at, const std::vector<std::string>& variants, double width, const TextStyle& style) {
+        const auto fitting = fit_text(variants, width, style);
+        svg_.text(at, fitting.text, fitting.style);
+    }
+
+    // Rows of samples with their meanings. Returns the bottom.
+    double legend(double y) {
+        constexpr TextStyle style{10, "#444", "start"};
+        constexpr double sample = 26;
+        const double end = std::max(right_, margin + page_width);
+        double x = margin;
+        for (const Symbol& symbol : used_) {
+            const double width = sample + 6 + text_width(symbol.meaning, style);
+            if (x > margin && x + width > end) {
+                x = margin;
+                y += 18;
+            }
+            if (symbol.fill.empty())
+                svg_.line({{x, y - 4}, {x + sample, y - 4}}, symbol.stroke, symbol.width, {}, symbol.dash);
+            else
+                svg_.rect({x, y - 10, sample, 12}, symbol.fill, symbol.stroke, {}, 3);
+            svg_.text({x + sample + 6, y}, symbol.meaning, style);
+            right_ = std::max(right_, x + width);
+            x += width + 20;
         }
-        return classes;
+        return y + 18;
     }
 
     void boxes() {
-        for (std::size_t i = 0; i < host_.boxes.size(); ++i) {
-            const auto& box = host_.boxes[i];
-            svg_.rect(box.at, box.label.starts_with("NUMA") ? "#f2f4f7" : "#e3e9f1", "#9aa7b8", box.label, 6);
-            svg_.text({box.at.x + 8, box.at.y + 14}, box.label, {11, "#445", "start"});
+        for (const auto& group : host_.boxes) {
+            box(group.at, group.label.starts_with("NUMA") ? numa_box : switch_box, group.label, 6);
+            fitted({group.at.x + 6, group.at.y + 14}, label_variants(group.label), group.at.width - 12,
+                   {11, "#445", "start"});
         }
     }
 
     void cells() {
         for (const auto& npu : host_.npus) npu_cell(npu);
-        for (const auto& [rail, at] : host_.nics) nic_cell(job_.rails[rail], at, "");
+        for (const auto& [rail, at] : host_.nics) nic_cell(job_.rails[rail], at, {});
     }
 
-    std::string pes_at(const NpuLeaf& leaf) const {
-        std::vector<std::uint32_t> pes;
-        for (const std::size_t place : leaf.places) pes.push_back(job_.hosts.front().pes[place].pe);
-        return pes.empty() ? "idle" : fmt::format("PE {}", topology::pe_ranges(pes));
+    static std::vector<std::string> pes_text(const std::vector<std::uint32_t>& pes) {
+        return {fmt::format("PE {}", topology::pe_ranges(pes)), fmt::format("{} PEs", pes.size())};
     }
 
     void npu_cell(const NpuCell& npu) {
-        const bool idle = npu.leaf.places.empty();
-        svg_.rect(npu.at, idle ? "#fafafa" : "#d9f0dd", idle ? "#bbb" : "#2b6e3c", npu.leaf.label);
-        svg_.text({npu.at.top().x, npu.at.y + 19}, pes_at(npu.leaf), {13, idle ? "#999" : "#143d1f", "middle", !idle});
-        svg_.text({npu.at.top().x, npu.at.y + 36}, npu.leaf.label, {9, "#555"});
+        const double width = npu.at.width - 6;
+        const double x = npu.at.top().x;
+        std::vector<std::uint32_t> pes;
+        for (const std::size_t place : npu.leaf.places) pes.push_back(job_.hosts.front().pes[place].pe);
+        const auto users = pes.empty() ? std::vector<std::string>{"idle"} : pes_text(pes);
+        box(npu.at, pes.empty() ? idle_npu : used_npu, fmt::format("{}: {}", npu.leaf.label, users.front()));
+        fitted({x, npu.at.y + 19}, users, width, {13, pes.empty() ? "#999" : "#143d1f", "middle", !pes.empty()});
+        fitted({x, npu.at.y + 36}, label_variants(npu.leaf.label), width, {9, "#555"});
     }
 
-    void nic_cell(const topology::Rail& rail, const Rect& at, const std::string& users) {
+    // `users`: of a port of another host; empty: the port's rate is shown.
+    void nic_cell(const topology::Rail& rail, const Rect& at, const std::vector<std::uint32_t>& users) {
         const bool down = rail.state == topology::PortState::down;
-        svg_.rect(at, fill_of(rail.state), down ? "#b2182b" : "#b58900", name_of(rail));
-        svg_.text({at.top().x, at.y + 19}, name_of(rail), {12, "#4d3b00", "middle", true});
-        const auto rate = topology::rate_text(rail.bits_per_second);
-        const std::string state = down ? "down" : rate.empty() ? "rate unknown" : rate;
-        svg_.text({at.top().x, at.y + 36}, users.empty() ? state : users, {9, down ? "#b2182b" : "#555"});
+        std::vector<std::string> lower{topology::rate_text(rail.bits_per_second)};
+        if (down)
+            lower = {"down"};
+        else if (!users.empty())
+            lower = pes_text(users);
+        else if (lower.front().empty())
+            lower = {"rate unknown", "no rate"};
+        box(at, down ? port_down : nic_port, fmt::format("{}: {}", name_of(rail), lower.front()));
+        fitted({at.top().x, at.y + 19}, {name_of(rail)}, at.width - 4, {12, "#4d3b00", "middle", true});
+        fitted({at.top().x, at.y + 36}, lower, at.width - 6, {9, down ? "#b2182b" : "#555"});
     }
 
     // Returns the position of a NIC of the assignment; null if it is not drawn.
@@ -206,63 +193,70 @@ private:
                 if ((&nic == pe.nics.data()) != first || at == nullptr) continue;
                 if (std::find(drawn.begin(), drawn.end(), at) != drawn.end()) continue;
                 drawn.push_back(at);
-                svg_.curve(npu.at.bottom(), at->top(), colour_of(nic.distance), first ? 3 : 1.5, first ? "" : "5,4",
-                           fmt::format("PE {}: {}", pe.pe, pe.reason));
+                line(npu.at.bottom(), at->top(), nic_line(nic.distance, first),
+                     fmt::format("PE {}: {}", pe.pe, pe.reason));
             }
         }
     }
 
-    // The NICs of the other hosts are below those of the first host, rail by rail.
+    // The NICs of the other hosts are below those of the first host, rail by rail. Returns the bottom.
     double other_hosts(double y) {
         const double row = y + rails_room;
-        const Rect box{margin, row - 24, host_.width - gap, cell_height + 34};
+        const Rect host{margin, row - 8, host_.width - host_.cell.gap, CellSize::height + 32};
         const auto& other = job_.hosts[1];
+        const auto more = job_.hosts.size() - 2;
+        const auto label = fmt::format("host 1, PEs {} to {}{}", other.pes.front().pe, other.pes.back().pe,
+                                       more == 0 ? "" : fmt::format(" (and {} more hosts)", more));
+        box(host, host_box, label, 6);
         for (const auto& [rail, at] : host_.nics) {
             const bool down = job_.rails[rail].state == topology::PortState::down;
-            if (!down) svg_.curve(at.bottom(), {at.top().x, row}, "#777", 1.5, "2,3", "one rail");
-            svg_.text({at.top().x + 4, (y + box.y) / 2 + 4}, fmt::format("rail {}", job_.rail_numbers[rail]),
-                      {9, "#777", "start"});
+            const auto number = fmt::format("rail {}", job_.rail_numbers[rail]);
+            if (!down) line(at.bottom(), {at.top().x, row}, rail_line, number);
+            svg_.text({at.top().x + 4, (y + host.y) / 2 + 4}, number, {9, "#555", "start"});
         }
-        svg_.rect(box, "#f2f4f7", "#9aa7b8", "", 6);
-        const auto more = job_.hosts.size() - 2;
-        svg_.text({box.x + 8, box.y + 15},
-                  fmt::format("host 1, PEs {} to {}{}", other.pes.front().pe, other.pes.back().pe,
-                              more == 0 ? "" : fmt::format(" (and {} more hosts)", more)),
-                  {11, "#445", "start"});
+        svg_.text({host.x + 6, host.y + host.height - 8}, label, {11, "#445", "start"});
         for (const auto& [rail, at] : host_.nics)
             nic_cell(job_.rails[rail], {at.x, row, at.width, at.height}, users_of(other, rail));
-        return box.y + box.height;
+        return host.y + host.height;
     }
 
-    std::string users_of(const topology::Assignment& host, std::size_t rail) const {
+    std::vector<std::uint32_t> users_of(const topology::Assignment& host, std::size_t rail) const {
         std::vector<std::uint32_t> pes;
         for (const auto& pe : host.pes) {
             for (const auto& nic : pe.nics) {
                 if (nic.nic == job_.rails[rail].nic && nic.port == job_.rails[rail].port) pes.push_back(pe.pe);
             }
         }
-        return pes.empty() ? std::string() : fmt::format("PE {}", topology::pe_ranges(pes));
+        return pes;
     }
 
     double map(double y) {
         std::istringstream text(describe_map(job_));
+        std::vector<std::string> shown;
+        for (std::string each; std::getline(text, each);) shown.push_back(each);
         constexpr std::size_t max_lines = 24;
-        std::size_t count = 0;
-        for (std::string line; std::getline(text, line) && count < max_lines; ++count) {
+        if (shown.size() > max_lines) {
+            const auto left_out = shown.size() - (max_lines - 1);
+            shown.resize(max_lines - 1);
+            shown.push_back(fmt::format("{} more lines: npushmem-info -t", left_out));
+        }
+        for (std::size_t i = 0; i < shown.size(); ++i) {
+            const TextStyle style{11, "#222", "start", i == 0, true};
             // Browsers keep only non-breaking blanks.
-            std::string shown;
-            for (const char c : line) shown += c == ' ' ? "\u00a0" : std::string(1, c);
-            svg_.text({margin, y}, shown, {12, "#222", "start", count == 0, true});
-            right_ = std::max(right_, margin + 7.4 * static_cast<double>(line.size()));
+            std::string kept;
+            for (const char c : shown[i]) kept += c == ' ' ? "\u00a0" : std::string(1, c);
+            svg_.text({margin, y}, kept, style);
+            right_ = std::max(right_, margin + text_width(kept, style));
             y += line_height;
         }
-        return y;
+        return y - line_height;
     }
 
     const JobView& job_;
     Svg svg_;
     HostLayoutOnPage host_;
-    double right_ = 0;  // of what has been drawn
+    std::vector<Symbol> used_;  // what has been drawn, for the legend
+    double right_ = 0;          // of what has been drawn
 };
 
 }  // namespace

@@ -24,7 +24,16 @@ struct GroupBox {
     std::string label;
 };
 
+// Sizes of cells, and the distance between shapes.
+struct CellSize {
+    double width = 104;
+    double gap = 10;
+
+    static constexpr double height = 46;
+};
+
 struct HostLayoutOnPage {
+    CellSize cell;
     std::vector<GroupBox> boxes;  // outer before inner
     std::vector<NpuCell> npus;
     std::map<std::size_t, Rect> nics;  // by rail
@@ -32,17 +41,25 @@ struct HostLayoutOnPage {
     double bottom = 0;
 };
 
-constexpr double cell_width = 104;
-constexpr double cell_height = 46;
-constexpr double gap = 10;
+// Lays the trees out side by side, from `origin` to the right and down, with the largest cells that fit into `width`.
+// If even the smallest cells do not fit, the layout is wider.
+HostLayoutOnPage lay_out(const std::vector<DeviceTree>& trees, Point origin, double width);
 
-// Lays the trees out side by side, from `origin` to the right and down.
-HostLayoutOnPage lay_out(const std::vector<DeviceTree>& trees, Point origin);
+// The first of `variants`, from long to short, that fits into `width`, in letters as large as possible up to the size
+// of `style`. The last variant if none fits.
+struct FittedText {
+    std::string text;
+    TextStyle style;
+};
+FittedText fit_text(const std::vector<std::string>& variants, double width, TextStyle style);
+
+// The label of a box, and its shorter forms: without what follows a comma, and the address alone.
+std::vector<std::string> label_variants(const std::string& label);
 
 // A picture of a job: the host with its NUMA nodes, switches, PEs and NICs, the NICs of each PE and their distance, the
-// rails to the other hosts, and the transport map.
+// rails to the other hosts, a legend of all colours and lines that occur, and the transport map.
 
-// An SVG document.
+// An SVG document, reduced to a page of A4 if it is larger. Two hosts of 16 ports fit unreduced.
 std::string draw(const JobView& job);
 
 }  // namespace npushmem::info

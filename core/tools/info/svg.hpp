@@ -29,7 +29,11 @@ struct TextStyle {
     std::string_view anchor = "middle";  // start, middle, end
     bool bold = false;
     bool monospace = false;
+    bool upwards = false;  // turned by 90 degrees, to be read from the right
 };
+
+// The width of a text in pixels, estimated from above for the usual fonts.
+double text_width(std::string_view text, const TextStyle& style);
 
 class Svg {
 public:
@@ -42,17 +46,25 @@ public:
     // A curve that leaves and arrives vertically. `dash`: as SVG's stroke-dasharray, empty for a solid line.
     void curve(Point from, Point to, std::string_view colour, double width, std::string_view dash,
                std::string_view tip = {});
-    // From point to point; the same `tip` on all of it.
-    void line(const std::vector<Point>& points, std::string_view colour, double width, std::string_view tip = {});
+    // From point to point; the same `tip` on all of it. `dash`: as above.
+    void line(const std::vector<Point>& points, std::string_view colour, double width, std::string_view tip = {},
+              std::string_view dash = {});
+    void polygon(const std::vector<Point>& points, std::string_view fill, std::string_view stroke, double width);
+    void circle(Point centre, double radius, std::string_view fill, std::string_view stroke, double width,
+                std::string_view tip = {});
     void text(Point at, std::string_view what, const TextStyle& style = {});
 
-    // The whole document, on white.
+    // The whole document, on white. A drawing that is larger than `page` is shown reduced to it.
     [[nodiscard]] std::string document(double width, double height) const;
+    [[nodiscard]] std::string document(double width, double height, const Rect& page) const;
 
 private:
     std::string title_;
     std::string body_;
 };
+
+// A4, landscape, without its margins, in pixels of 1/96 inch.
+inline constexpr Rect a4_landscape{0, 0, 1123, 794};
 
 // With &, <, > and quotes replaced.
 std::string escaped(std::string_view text);

@@ -63,7 +63,9 @@ public:
     // Call report(), write_timeline() and reset() only while no launch with these hooks runs.
     [[nodiscard]] VirtualReport report() const;
     // Writes the trace events in the Chrome trace format. Each PE is a process, and each pipe of a core is a thread.
-    // Only the first million events since the creation or reset() are recorded.
+    // An arrow (a flow event) leads from each signal, atomic operation, or put of at most 64 bytes to the wait that it
+    // ended; if a put to the same PE precedes the signal, the arrow begins at the put. A wait whose value was there
+    // before has no arrow. Only the first million events since the creation or reset() are recorded.
     void write_timeline(std::ostream& out) const;
     // Resets the virtual clocks to 0, and discards all busy times, byte counts and trace events.
     void reset();

@@ -25,6 +25,7 @@ They follow public descriptions of server shapes, with fewer processors than the
                               (Atlas 800T A2 user guide, hardware overview)
   sixteen-accelerators.xml    like a DGX-2: two sockets, each with four switches of two accelerators and one 100 Gb/s NIC
                               (NVIDIA DGX-2 User Guide, PCIe topology); threads of cores are off
+  sixteen-ports.xml           the same with two 200 Gb/s NICs on each switch, one for each accelerator
   npus-by-file.xml            one socket with two NICs, and no accelerator: annotations say where emulated NPUs sit
   mixed-speeds.xml            one socket with three equally near NICs of 400, 200 and 100 Gb/s, six accelerators
 Run it in this folder after a change; the files are kept beside it.
@@ -333,6 +334,10 @@ def sixteen_socket(bus, nic):
     return with_switches(bus, *[["acc", "acc", (nic + i, 4, 100)] for i in range(4)])
 
 
+def sixteen_ports_socket(bus, nic):
+    return with_switches(bus, *[["acc", "acc", (nic + 2 * i, 4, 200), (nic + 2 * i + 1, 4, 200)] for i in range(4)])
+
+
 def mixed_speeds(w):
     host_bridge(w, 0x00, 0x00)
     for slot in range(6):
@@ -384,6 +389,8 @@ MACHINES = [
     Machine("atlas-800-a2", [[atlas_node(2 * i), atlas_node(2 * i + 1)] for i in range(4)],
             distances=NUMA_OF_TWO_PER_SOCKET, hccs="0-7"),
     Machine("sixteen-accelerators", [sixteen_socket(0x00, 0), sixteen_socket(0x80, 4)], threads=1,
+            hccs="0-7,8-15"),
+    Machine("sixteen-ports", [sixteen_ports_socket(0x00, 0), sixteen_ports_socket(0x80, 8)], threads=1,
             hccs="0-7,8-15"),
     Machine("mixed-speeds", [mixed_speeds]),
     Machine("npus-by-file", [npus_by_file]),

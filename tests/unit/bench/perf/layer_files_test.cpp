@@ -3,17 +3,18 @@
 #include <gmock/gmock.h>
 
 #include <map>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "bench/perf/moe/moe_reports.hpp"
+#include "tests/fakes/svg_elements.hpp"
 
 namespace npushmem::perf {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -113,47 +114,23 @@ TEST(LayerFiles, TheCsvOfADispatchAddsTheBytesOfDispatchAndCombineForALayer) {
     EXPECT_EQ(samples.at("dispatch_combine"), (std::vector<double>{6e-6, 8e-6}));
 }
 
-struct Element {
-    std::string name;
-    std::map<std::string, std::string> attributes;
-    std::string text;
-};
-
-// Returns the elements of a document that has only these elements, in one <svg>.
-std::vector<Element> parsed_svg(const std::string& document) {
-    static const std::regex whole(R"(<svg( [^>]*)>\n([^]*)</svg>\n)");
-    static const std::regex element(R"(<(title|text|rect|polyline)((?: [a-z0-9-]+="[^"<]*")*)(?:/>|>([^<]*)</\1>)\n)");
-    static const std::regex attribute(R"re( ([a-z0-9-]+)="([^"]*)")re");
-    std::smatch outer;
-    EXPECT_TRUE(std::regex_match(document, outer, whole)) << document;
-    std::vector<Element> elements;
-    std::string body = outer[2];
-    for (std::smatch found; std::regex_search(body, found, element, std::regex_constants::match_continuous);) {
-        auto& next = elements.emplace_back(Element{found[1], {}, found[3]});
-        const std::string attributes = found[2];
-        for (std::sregex_iterator i(attributes.begin(), attributes.end(), attribute), end; i != end; ++i) {
-            next.attributes[(*i)[1]] = (*i)[2];
-        }
-        body = found.suffix();
-    }
-    EXPECT_EQ(body, "") << "what is no element";
-    return elements;
-}
-
-// Width of the bar behind each label, in the order of the drawing.
-std::vector<std::pair<std::string, double>> bars_of(const std::vector<Element>& elements) {
+// Width of each bar by its name, in the order of the drawing.
+std::vector<std::pair<std::string, double>> bars_of(const fakes::SvgPicture& picture) {
     std::vector<std::pair<std::string, double>> bars;
-    for (std::size_t i = 0; i + 1 < elements.size(); ++i) {
-        if (elements[i].name == "text" && elements[i + 1].name == "rect")
-            bars.emplace_back(elements[i].text, std::stod(elements[i + 1].attributes.at("width")));
+    for (const auto& bar : picture.all("rect")) {
+        const auto colon = bar.tip.find(':');
+        if (colon != std::string::npos) bars.emplace_back(bar.tip.substr(0, colon), bar.number("width"));
     }
     return bars;
 }
 
 TEST(LayerFiles, TheSvgOfACombineDrawsMediansToScale) {
-    const auto elements = parsed_svg(combine_svg(a_case(), combine_result()));
-    EXPECT_EQ(elements.at(0).text, "npushmem-perf combine: a &lt;b&gt; &amp; c on 2 PEs");
-    const auto bars = bars_of(elements);
+    const auto picture = fakes::read_svg(combine_svg(a_case(), combine_result()));
+    EXPECT_THAT(picture.texts(), AllOf(Contains("npushmem-perf combine: a &lt;b&gt; &amp; c on 2 PEs"),
+                                       Contains("whiskers: 10th to 90th percentile of the calls")));
+    fakes::expect_inside_the_view_box(picture);
+    fakes::expect_separate_texts(picture);
+    const auto bars = bars_of(picture);
     ASSERT_EQ(bars.size(), 5U);
     const std::vector<std::pair<std::string, double>> medians{
         {"combine", 6}, {"memcpy ordinary", 3}, {"memcpy streaming", 5}, {"sender, plan 2", 2}, {"sender, plan 1", 7}};
@@ -166,8 +143,7 @@ TEST(LayerFiles, TheSvgOfACombineDrawsMediansToScale) {
 TEST(LayerFiles, TheSvgOfADispatchOmitsVariantsWithoutSamples) {
     DispatchResult result = dispatch_result();
     result.streaming.clear();
-    const auto elements = parsed_svg(dispatch_svg(a_case(), result));
-    const auto bars = bars_of(elements);
+    const auto bars = bars_of(fakes::read_svg(dispatch_svg(a_case(), result)));
     ASSERT_EQ(bars.size(), 3U);
     EXPECT_EQ(bars[0].first, "dispatch");
     EXPECT_EQ(bars[1].first, "dispatch, combine");

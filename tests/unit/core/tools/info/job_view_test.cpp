@@ -3,15 +3,21 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "core/tools/info/drawing.hpp"
 #include "core/tools/info/reports.hpp"
 #include "core/tools/run/placement.hpp"
+#include "tests/fakes/svg_elements.hpp"
 #include "tests/fakes/topologies.hpp"
 
 namespace npushmem::info {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -129,11 +135,75 @@ TEST(Draw, ShowsEveryPeNicAndRail) {
     EXPECT_THAT(picture, HasSubstr("host 1, PEs 8 to 15"));
 }
 
-TEST(Draw, AcceptsEveryMachine) {
-    for (const char* machine :
-         {"no-nic", "one-nic", "network-only", "npus-by-file", "dgx-h100-port-failed", "dgx-a100"})
-        for (const int pes : {1, 3, 64}) EXPECT_THAT(draw(view(machine, pes, 1)), HasSubstr("</svg>")) << machine;
+// Machines with every kind of shape and line.
+struct PictureCase {
+    const char* machine;
+    int pes;
+    int nodes;
+};
+constexpr PictureCase pictures[] = {
+    {"no-nic", 1, 1},        {"one-nic", 64, 1},       {"network-only", 3, 1},       {"npus-by-file", 3, 1},
+    {"dgx-a100", 64, 1},     {"sixteen-ports", 32, 2}, {"switch-pairs", 16, 2},      {"dgx-h100-port-failed", 6, 1},
+    {"atlas-800-a2", 16, 2}, {"mixed-speeds", 4, 3},   {"nics-on-one-socket", 3, 1}, {"cascaded-switches", 2, 1},
+    {"dgx-h100", 4096, 16},  {"hgx-4-nics", 3, 2}};
+
+TEST(Draw, EveryPictureIsInsideItsPageAndItsTextsAreSeparate) {
+    for (const auto& [machine, pes, nodes] : pictures) {
+        SCOPED_TRACE(machine);
+        const auto picture = fakes::read_svg(draw(view(machine, pes, nodes)));
+        fakes::expect_inside_the_view_box(picture);
+        fakes::expect_separate_texts(picture);
+    }
     EXPECT_THAT(draw(view("dgx-h100-port-failed", 8, 1)), HasSubstr(">down<"));
+}
+
+// Shapes with a tip are of the picture, shapes without one are of the legend.
+TEST(Draw, EveryColourAndLineOccursInTheLegend) {
+    for (const auto& [machine, pes, nodes] : pictures) {
+        SCOPED_TRACE(machine);
+        const auto picture = fakes::read_svg(draw(view(machine, pes, nodes)));
+        std::set<std::string> used;
+        std::set<std::string> explained;
+        for (const auto& shape : picture.all("rect"))
+            (shape.tip.empty() ? explained : used).insert(shape.attribute("fill") + " " + shape.attribute("stroke"));
+        for (const char* kind : {"path", "polyline"})
+            for (const auto& line : picture.all(kind))
+                (line.tip.empty() ? explained : used)
+                    .insert(line.attribute("stroke") + " " + line.attribute("stroke-width") + " " +
+                            line.attribute("stroke-dasharray"));
+        EXPECT_EQ(explained, used);
+        EXPECT_THAT(used, SizeIs(Ge(2)));
+    }
+}
+
+TEST(Draw, TwoHostsOfSixteenPortsFitAPageUnreduced) {
+    const auto document = draw(view("sixteen-ports", 32, 2));
+    const auto picture = fakes::read_svg(document);
+    EXPECT_LE(picture.width, a4_landscape.width);
+    EXPECT_LE(picture.height, a4_landscape.height);
+    EXPECT_THAT(document, HasSubstr("width=\"" + std::to_string(static_cast<int>(picture.width)) + "\""));
+    for (const auto& text : picture.all("text")) EXPECT_GE(text.number("font-size"), 9) << text.text;
+    for (int i = 0; i < 16; ++i) {
+        EXPECT_THAT(picture.texts(), Contains("mlx5_" + std::to_string(i) + ":1").Times(2));
+        EXPECT_THAT(picture.texts(), Contains("PE " + std::to_string(i)));
+        EXPECT_THAT(picture.texts(), Contains("PE " + std::to_string(16 + i)));
+        EXPECT_THAT(picture.texts(), Contains("rail " + std::to_string(i)));
+    }
+}
+
+TEST(FitText, PrefersLongAndLarge) {
+    const TextStyle style{.size = 13, .bold = true};
+    const std::vector<std::string> variants{"PE 0-3,8-11", "8 PEs"};
+    EXPECT_EQ(fit_text(variants, 200, style).text, "PE 0-3,8-11");
+    EXPECT_EQ(fit_text(variants, 200, style).style.size, 13);
+    const auto smaller = fit_text(variants, text_width("PE 0-3,8-11", {.size = 10, .bold = true}), style);
+    EXPECT_EQ(smaller.text, "PE 0-3,8-11");
+    EXPECT_EQ(smaller.style.size, 10);
+    EXPECT_EQ(fit_text(variants, 45, style).text, "8 PEs");
+    EXPECT_EQ(fit_text(variants, 1, style).text, "8 PEs");
+    EXPECT_THAT(label_variants("PCIe switch 01:00.0"), ElementsAre("PCIe switch 01:00.0", "01:00.0"));
+    EXPECT_THAT(label_variants("NUMA node 0, cpus 0-3"), ElementsAre("NUMA node 0, cpus 0-3", "NUMA node 0"));
+    EXPECT_THAT(label_variants("NUMA node unknown"), ElementsAre("NUMA node unknown"));
 }
 
 }  // namespace

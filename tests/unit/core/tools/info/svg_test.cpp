@@ -22,5 +22,22 @@ TEST(Svg, IsOneDocumentOfTheGivenSize) {
     EXPECT_THAT(text, Not(HasSubstr("stroke-dasharray")));
 }
 
+TEST(Svg, ReducesALargeDrawingToThePage) {
+    const Svg svg("t");
+    EXPECT_THAT(svg.document(200, 50, {0, 0, 100, 100}),
+                HasSubstr("width=\"100\" height=\"25\" viewBox=\"0 0 200 50\""));
+    EXPECT_THAT(svg.document(50, 200, {0, 0, 100, 100}),
+                HasSubstr("width=\"25\" height=\"100\" viewBox=\"0 0 50 200\""));
+    EXPECT_THAT(svg.document(50, 20, {0, 0, 100, 100}), HasSubstr("width=\"50\" height=\"20\" viewBox=\"0 0 50 20\""));
+}
+
+TEST(Svg, TextWidthCountsLettersAndSize) {
+    EXPECT_DOUBLE_EQ(text_width("\u00b5", {.size = 10}), text_width("n", {.size = 10})) << "one letter, two bytes";
+    EXPECT_DOUBLE_EQ(text_width("abc", {.size = 20}), 2 * text_width("abc", {.size = 10}));
+    EXPECT_LT(text_width("ill", {}), text_width("WWW", {}));
+    EXPECT_LT(text_width("abc", {}), text_width("abc", {.bold = true}));
+    EXPECT_DOUBLE_EQ(text_width("ill", {.monospace = true}), text_width("WWW", {.monospace = true}));
+}
+
 }  // namespace
 }  // namespace npushmem::info
