@@ -23,6 +23,7 @@ install(FILES "${CMAKE_BINARY_DIR}/npushmem-config.cmake" "${CMAKE_BINARY_DIR}/n
 
 # From the folder of the .pc file back to the prefix, so that a moved installation stays usable.
 file(RELATIVE_PATH NPUSHMEM_PC_TO_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+string(REGEX REPLACE "/$" "" NPUSHMEM_PC_TO_PREFIX "${NPUSHMEM_PC_TO_PREFIX}")
 configure_file(cmake/npushmem.pc.in "${CMAKE_BINARY_DIR}/npushmem.pc" @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/npushmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
 configure_file(cmake/npushmem-openshmem.pc.in "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" @ONLY)
@@ -57,6 +58,7 @@ endif()
 set(NPUSHMEM_OPENSHMEM_BINDIR "${CMAKE_INSTALL_BINDIR}" CACHE STRING
     "Folder of oshcc, oshc++ and oshrun, relative to the installation prefix")
 file(RELATIVE_PATH OSH_TO_PREFIX "/prefix/${NPUSHMEM_OPENSHMEM_BINDIR}" "/prefix")
+string(REGEX REPLACE "/$" "" OSH_TO_PREFIX "${OSH_TO_PREFIX}")
 function(npushmem_install_compiler tool language variable compiler)
   set(OSH_TOOL ${tool})
   set(OSH_LANGUAGE ${language})
