@@ -5,5 +5,6 @@
 #include "mine_bootstrap.hpp"
 #include "npushmem/plugin/bootstrap_export.hpp"
 
-NPUSHMEM_EXPORT_BOOTSTRAP(mine_plugin::MineBootstrap, "mine", "ranks of one host, by a Unix socket",
-                          mine_plugin::MineBootstrap::config_rows, std::size(mine_plugin::MineBootstrap::config_rows));
+NPUSHMEM_EXPORT_BOOTSTRAP_WITH_CONFIG(mine_plugin::MineBootstrap, "mine", "ranks of one host, by a Unix socket",
+                                      mine_plugin::MineBootstrap::config_rows,
+                                      std::size(mine_plugin::MineBootstrap::config_rows));
