@@ -29,6 +29,8 @@ install(FILES "${CMAKE_BINARY_DIR}/npushmem.pc" DESTINATION "${CMAKE_INSTALL_LIB
 configure_file(cmake/npushmem-openshmem.pc.in "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
 
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/tests/outside/examples" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
+
 # What tests of plugins need: the contracts as a library, mocks, fakes, matchers.
 if(TARGET npushmem_testing)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/npushmem/testing" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/npushmem"
@@ -40,17 +42,53 @@ if(TARGET npushmem_testing)
   install(FILES "${CMAKE_BINARY_DIR}/npushmem-testing.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT testing)
 endif()
 
-# The reference of the functions, out of the headers, where there is a Python to write it.
+# The reference: of the functions out of the headers, guides out of Markdown, and man pages and completion of the programs,
+# which print them out of their tables of options. Programs for another machine need an emulator for this, and those with
+# sanitizers are not installed.
+set(reference "${CMAKE_BINARY_DIR}/reference")
+set(reference_files)
 if(Python3_FOUND)
-  set(reference "${CMAKE_BINARY_DIR}/reference")
-  file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/*.h")
+  file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/*.h" "${PROJECT_SOURCE_DIR}/include/*.md"
+       "${PROJECT_SOURCE_DIR}/core/tools/man/*.md")
   add_custom_command(OUTPUT "${reference}/html/index.html"
                      COMMAND ${Python3_EXECUTABLE} "${PROJECT_SOURCE_DIR}/scripts/make-reference"
                              --output "${reference}" --cc "${CMAKE_C_COMPILER}"
                      DEPENDS scripts/make-reference ${public_headers} VERBATIM)
-  add_custom_target(reference ALL DEPENDS "${reference}/html/index.html")
+  list(APPEND reference_files "${reference}/html/index.html")
   install(DIRECTORY "${reference}/html" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
-  install(DIRECTORY "${reference}/man/man3" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT development)
+  install(DIRECTORY "${reference}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT development)
+endif()
+
+# npushmem_program_document(<program> <component> <option> <folder of the installation> <file> [DEPENDS ...]): what the program
+# prints for the option.
+function(npushmem_program_document program component option destination file)
+  cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
+  set(output "${reference}/programs/${option}/${file}")
+  file(MAKE_DIRECTORY "${reference}/programs/${option}")
+  add_custom_command(OUTPUT "${output}" COMMAND ${program} ${option} > "${output}" DEPENDS ${program} ${arg_DEPENDS} VERBATIM)
+  install(FILES "${output}" DESTINATION "${destination}" COMPONENT ${component})
+  set(reference_files ${reference_files} "${output}" PARENT_SCOPE)
+endfunction()
+# npushmem_program_documents(<component> <program...>): their man pages and completions; programs that are not built are left out.
+function(npushmem_program_documents component)
+  foreach(program IN LISTS ARGN)
+    if(TARGET ${program})
+      npushmem_program_document(${program} ${component} --print-man "${CMAKE_INSTALL_MANDIR}/man1" ${program}.1)
+      npushmem_program_document(${program} ${component} --print-completion
+                                "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" ${program})
+    endif()
+  endforeach()
+  set(reference_files ${reference_files} PARENT_SCOPE)
+endfunction()
+if(NOT NPUSHMEM_SANITIZE AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
+  npushmem_program_documents(runtime npushmem-run npushmem-info npushmem-perf)
+  npushmem_program_documents(testing npushmem-contract-transport npushmem-contract-bootstrap)
+  get_property(plugins GLOBAL PROPERTY NPUSHMEM_PLUGINS)
+  npushmem_program_document(npushmem-info runtime --print-man-variables "${CMAKE_INSTALL_MANDIR}/man7" npushmem-variables.7
+                            DEPENDS ${plugins})
+endif()
+if(reference_files)
+  add_custom_target(reference ALL DEPENDS ${reference_files})
 endif()
 
 # The compilers and the launcher of OpenSHMEM by the names that its programs expect. A distribution where another package owns

@@ -57,7 +57,7 @@ extern "C" {
 
 /* Version of this library, not of the OpenSHMEM interface. */
 #define NPUSHMEMX_VERSION_MAJOR 0
-#define NPUSHMEMX_VERSION_MINOR 1
+#define NPUSHMEMX_VERSION_MINOR 2
 #define NPUSHMEMX_VERSION_PATCH 0
 
 /* Levels of thread support, for npushmem_init_thread. */

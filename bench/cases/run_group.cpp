@@ -112,10 +112,14 @@ PointResult run_point(const Point& point, Engine& engine, JobWorkerGroup& worker
 }
 
 // A case that does not fit this job throws from points().
-Status run_case(const Case& c, Engine& engine, JobWorkerGroup& worker_group, std::vector<PointResult>& results) try {
+Status run_case(const Case& c, Engine& engine, JobWorkerGroup& worker_group, ProgressLine& progress,
+                std::vector<PointResult>& results) try {
     auto memory = allocate(c.bytes);
     if (!memory.ok()) return memory.status();
-    for (const Point& point : c.points(arena_at(memory.value().get()))) {
+    const auto points = c.points(arena_at(memory.value().get()));
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        const Point& point = points[i];
+        progress.begin_step("measuring " + point.name, i, points.size());
         PointResult result = run_point(point, engine, worker_group);
         if (Status status = library_failure(); !status.ok()) return status.within(point.name);
         results.push_back(std::move(result));
@@ -127,14 +131,16 @@ Status run_case(const Case& c, Engine& engine, JobWorkerGroup& worker_group, std
 
 }  // namespace
 
-Result<std::vector<PointResult>> run_group(std::string_view group, Engine& engine) {
+Result<std::vector<PointResult>> run_group(std::string_view group, Engine& engine, ProgressLine& progress) {
     auto command_word = allocate(sizeof(std::uint64_t));
     if (!command_word.ok()) return command_word.status();
     JobWorkerGroup worker_group(reinterpret_cast<std::uint64_t*>(command_word.value().get()));
     std::vector<PointResult> results;
-    for (const Case& c : all_cases()) {
-        if (c.group != group) continue;
-        if (Status status = run_case(c, engine, worker_group, results); !status.ok()) return status;
+    auto cases = all_cases();
+    std::erase_if(cases, [&](const Case& c) { return c.group != group; });
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+        progress.begin_part(i, cases.size());
+        if (Status status = run_case(cases[i], engine, worker_group, progress, results); !status.ok()) return status;
     }
     return results;
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bench/engine/progress_line.hpp"
+
 namespace npushmem::bench {
 namespace {
 
@@ -43,7 +45,11 @@ PointResult Engine::measure(const Point& point, WorkerGroup& worker_group) {
         const Variant& variant = point.variants[i];
         result.variants.push_back({variant.name, variant.baseline, calibrate(point, i, worker_group), {}, {}, {}});
     }
-    for (int round = 0; round < settings_.rounds; ++round) run_round(point, round, result.variants, worker_group);
+    for (int round = 0; round < settings_.rounds; ++round) {
+        if (progress_ != nullptr)
+            progress_->advance(static_cast<std::size_t>(round), static_cast<std::size_t>(settings_.rounds));
+        run_round(point, round, result.variants, worker_group);
+    }
     worker_group.broadcast({});
     summarise_all(result.variants);
     return result;

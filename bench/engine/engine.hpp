@@ -127,6 +127,8 @@ struct PointResult {
     std::vector<VariantResult> variants;
 };
 
+class ProgressLine;
+
 // Measures points: warms up, finds a batch size per variant, and then runs all variants in turn, round after round, so
 // that disturbances of the machine affect them alike.
 class Engine {
@@ -135,6 +137,9 @@ public:
 
     // The leader measures and returns the result; the other workers serve and return an empty one.
     PointResult measure(const Point& point, WorkerGroup& worker_group);
+
+    // From now on each round of a point advances the current step of `progress`, which outlives this; null: none.
+    void report_to(ProgressLine* progress) { progress_ = progress; }
 
     // Cost of reading the clock, which the engine subtracts from every batch.
     [[nodiscard]] double clock_ns() const { return clock_ns_; }
@@ -151,6 +156,7 @@ private:
     Clock& clock_;
     EngineSettings settings_;
     double clock_ns_;
+    ProgressLine* progress_ = nullptr;
 };
 
 }  // namespace npushmem::bench

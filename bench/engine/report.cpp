@@ -101,4 +101,16 @@ std::string json_report(const ReportHead& head, const std::vector<PointResult>& 
     return document.dump(2) + "\n";
 }
 
+std::string json_report(const ResultTable& table) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const auto& cells : table.rows) {
+        nlohmann::ordered_json row = nlohmann::ordered_json::object();
+        for (std::size_t i = 0; i < table.columns.size(); ++i)
+            std::visit([&, i](const auto& cell) { row[table.columns[i]] = cell; }, cells.at(i));
+        rows.push_back(std::move(row));
+    }
+    const nlohmann::ordered_json document{{"title", table.title}, {"rows", std::move(rows)}};
+    return document.dump(2) + "\n";
+}
+
 }  // namespace npushmem::bench

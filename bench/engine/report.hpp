@@ -2,7 +2,9 @@
 // Results as a table for a person, and as CSV and JSON for programs.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "bench/engine/engine.hpp"
@@ -21,6 +23,17 @@ std::string text_report(const ReportHead& head, const std::vector<PointResult>& 
 // One line per variant of a point, below a line of names.
 std::string csv_report(const ReportHead& head, const std::vector<PointResult>& points);
 std::string json_report(const ReportHead& head, const std::vector<PointResult>& points);
+
+// The table of a subcommand that does not measure points.
+using ResultCell = std::variant<std::string, double, std::int64_t>;
+struct ResultTable {
+    std::string title;
+    std::vector<std::string> columns;           // with units: "time_us"
+    std::vector<std::vector<ResultCell>> rows;  // one cell per column
+};
+
+// {"title": ..., "rows": [{<column>: <cell>, ...}, ...]}.
+std::string json_report(const ResultTable& table);
 
 // "1.85 ns", "12.3 us", "1.20 s": three significant digits.
 std::string format_time(double nanoseconds);

@@ -12,6 +12,7 @@
 #include "core/base/parse.hpp"
 #include "core/base/streams.hpp"
 #include "core/base/version.hpp"
+#include "core/tools/common/cli_documents.hpp"
 
 namespace {
 
@@ -40,9 +41,33 @@ int refuse(const std::string& why) {
     return exit_usage;
 }
 
+// The parts of the man page that the table of options does not contain.
+npushmem::ManText man_text() {
+    return {
+        "measure npushmem, each part beside a baseline",
+        "",
+        "A measurement times one part of npushmem and, in the same run, a baseline. Most subcommands run on several "
+        "PEs, which npushmem-run starts; PE 0 reports.\n\n"
+        "combine, dispatch and fragments run parts of mixture-of-experts layers, and soak runs many layers of "
+        "random shapes; combine, dispatch and soak verify every byte of their results. estimate works in virtual time, "
+        "simulate-barrier under a model, and routing generates a file.",
+        {{"0", "The measurement is complete, and all verified results are right."},
+         {"1", "The measurement or a verification failed, or the output is lost."},
+         {"2", "The command line is wrong."}},
+        {{"NPUSHMEM_*",
+          "Select the transports, barriers and other parts that are measured. See "
+          "npushmem-variables(7)."}},
+        {{"npushmem-run -n 8 npushmem-perf combine --model deepseek-v3-decode",
+          "The combine of a mixture-of-experts layer on eight PEs:"},
+         {"npushmem-run -n 2 npushmem-perf put --csv put.csv", "Puts between two PEs, also as a table in a file:"},
+         {"npushmem-perf simulate-barrier --pes 1024", "The barriers of 1024 simulated PEs:"}},
+        "npushmem-run(1), npushmem-info(1), npushmem(7), npushmem-variables(7)"};
+}
+
 int run(int argc, char** argv) {
     CLI::App program{
-        "Measure npushmem. Most subcommands run on several PEs: npushmem-run -n 8 npushmem-perf combine ..."};
+        "Measure npushmem. Most subcommands run on several PEs: npushmem-run -n 8 npushmem-perf combine ...",
+        "npushmem-perf"};
     program.require_subcommand(1);
     const auto all = npushmem::perf::all_subcommands();
     std::vector<std::pair<CLI::App*, Subcommand*>> commands;
@@ -50,6 +75,7 @@ int run(int argc, char** argv) {
     program.set_version_flag("-V,--version",
                              fmt::format("npushmem-perf {}.{}.{}", npushmem::library_version.major,
                                          npushmem::library_version.minor, npushmem::library_version.patch));
+    if (npushmem::print_requested_document(program, man_text(), argc, argv)) return EXIT_SUCCESS;
     if (const std::string unknown = unknown_subcommand(commands, argc > 1 ? argv[1] : nullptr); !unknown.empty())
         return refuse(unknown);
     try {

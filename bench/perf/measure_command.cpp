@@ -50,14 +50,26 @@ void declare_options(CLI::App& app, MeasureOptions& options) {
         ->check(positive())
         ->capture_default_str();
     app.add_option("--csv", options.csv, "Write the results to this file, one line per variant");
-    app.add_option("--json", options.json, "Write the results to this file, as JSON");
+    declare_json(app, options.json);
+}
+
+void declare_json(CLI::App& app, std::string& json) {
+    app.add_option("--json", json,
+                   "Write the results to this file, as JSON; -: to standard output, instead of the table")
+        ->type_name("FILE|-");
+}
+
+Status write_json(const std::string& json, const std::string& text) {
+    if (!is_standard_output(json)) return write_file(json, text);
+    std::cout << text << std::flush;
+    return {};
 }
 
 Status deliver(const bench::ReportHead& head, const std::vector<bench::PointResult>& points,
                const MeasureOptions& options) {
-    std::cout << bench::text_report(head, points) << std::flush;
+    if (!is_standard_output(options.json)) std::cout << bench::text_report(head, points) << std::flush;
     Status written = write_file(options.csv, bench::csv_report(head, points));
-    if (Status json = write_file(options.json, bench::json_report(head, points)); !json.ok()) written = json;
+    if (Status json = write_json(options.json, bench::json_report(head, points)); !json.ok()) written = json;
     return written;
 }
 
@@ -96,7 +108,10 @@ private:
     Status measure(const Job& job) const {
         bench::SteadyClock clock;
         bench::Engine engine(clock, options_.settings());
-        const auto points = bench::run_group(name_, engine);
+        bench::TerminalProgress progress(job.is_reporter());
+        engine.report_to(&progress.line());
+        const auto points = bench::run_group(name_, engine, progress.line());
+        progress.line().clear();
         if (!points.ok()) return points.status();
         if (!job.is_reporter()) return {};
         return deliver({name_, machine_name(), job.pes(), engine.clock_ns(), engine.settings()}, points.value(),

@@ -15,14 +15,21 @@ namespace npushmem::perf {
 struct MeasureOptions {
     int rounds = 60;
     int batch_us = 200;
-    std::string csv;  // files; none if empty
-    std::string json;
+    std::string csv;   // files; none if empty
+    std::string json;  // "-": standard output, instead of the table
 
     [[nodiscard]] bench::EngineSettings settings() const;
 };
 
 // --rounds, --batch, --csv, --json; the values present are the defaults.
 void declare_options(CLI::App& app, MeasureOptions& options);
+
+// Adds --json for a subcommand that prints one table.
+void declare_json(CLI::App& app, std::string& json);
+// Whether --json replaces the table on standard output.
+inline bool is_standard_output(const std::string& json) { return json == "-"; }
+// Writes to the file of --json, or to standard output for "-"; does nothing for "".
+Status write_json(const std::string& json, const std::string& text);
 
 // Prints the table and writes the requested files.
 Status deliver(const bench::ReportHead& head, const std::vector<bench::PointResult>& points,

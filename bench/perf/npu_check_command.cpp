@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "bench/engine/progress_line.hpp"
 #include "bench/engine/statistics.hpp"
 #include "bench/moe/routing_generator.hpp"
 #include "bench/perf/subcommand.hpp"
@@ -202,7 +203,10 @@ private:
         std::vector<double> fast_seconds;
         std::vector<double> checked_seconds;
         // The first round warms up.
+        bench::TerminalProgress progress(true);
         for (int round = 0; round <= rounds_; ++round) {
+            progress.line().begin_step("timing a combine, round", static_cast<std::size_t>(round),
+                                       static_cast<std::size_t>(rounds_) + 1);
             if (Status s = time_one(*fast.value(), fast_seconds); !s.ok()) return s;
             if (Status s = time_one(*checked.value(), checked_seconds); !s.ok()) return s;
             if (round == 0) fast_seconds.clear(), checked_seconds.clear();

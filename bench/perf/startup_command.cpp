@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "bench/engine/progress_line.hpp"
 #include "bench/perf/child_processes.hpp"
 #include "bench/perf/job.hpp"
 #include "bench/perf/measure_command.hpp"
@@ -61,7 +62,14 @@ private:
         bench::Engine engine(clock, options_.settings());
         bench::SoloWorkerGroup alone;
         std::vector<bench::PointResult> points;
-        for (const int pes : pes_) points.push_back(engine.measure(point_of(pes), alone));
+        bench::TerminalProgress progress(true);
+        engine.report_to(&progress.line());
+        for (const int pes : pes_) {
+            const bench::Point point = point_of(pes);
+            progress.line().begin_step("measuring " + point.name, points.size(), pes_.size());
+            points.push_back(engine.measure(point, alone));
+        }
+        progress.line().clear();
         if (!failed_.ok()) return failed_;
         return deliver({"startup", machine_name(), 1, engine.clock_ns(), engine.settings()}, points, options_);
     }

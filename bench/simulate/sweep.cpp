@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "core/tools/info/svg.hpp"
 
@@ -108,11 +109,21 @@ void draw_crossovers(info::Svg& svg, const Frame& frame, const Sweep& sweep) {
 }  // namespace
 
 Result<Sweep> sweep(const std::vector<barrier::Plan>& plans, const std::vector<int>& members, int per_node,
-                    const Model& model) {
+                    const Model& model, const std::function<void(const SweepStep&)>& on_step) {
     Sweep all{members, per_node, {}};
+    SweepStep step;
+    step.total = plans.size() * members.size();
+    const double weight = static_cast<double>(plans.size()) * std::accumulate(members.begin(), members.end(), 0.0);
+    double weight_done = 0;
     for (const barrier::Plan& plan : plans) {
         Series series{plan, name_of(plan), {}};
         for (const int n : members) {
+            step.algorithm = series.name;
+            step.members = n;
+            step.share = weight_done / weight;
+            if (on_step) on_step(step);
+            ++step.done;
+            weight_done += n;
             if (!barrier::check_members(plan, n).ok()) {
                 series.outcomes.emplace_back();
                 continue;

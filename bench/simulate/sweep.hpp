@@ -2,6 +2,8 @@
 // Simulates every algorithm over many team sizes, finds the fastest per size, and plots the times.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,8 +23,18 @@ struct Sweep {
     std::vector<Series> series;
 };
 
+// One simulation of a sweep, for a report of the progress.
+struct SweepStep {
+    std::string algorithm;
+    int members = 0;
+    std::size_t done = 0;  // simulations before this one
+    std::size_t total = 0;
+    double share = 0;  // of the members of all simulations, those before this one: simulations of many take longer
+};
+
+// Calls `on_step` before each simulation, unless it is empty.
 Result<Sweep> sweep(const std::vector<barrier::Plan>& plans, const std::vector<int>& members, int per_node,
-                    const Model& model);
+                    const Model& model, const std::function<void(const SweepStep&)>& on_step = {});
 
 // The fastest series for each size; -1 if none supports it.
 std::vector<int> fastest(const Sweep& sweep);

@@ -412,4 +412,10 @@ std::vector<std::string> Config::unknown_variables() const {
     return sentences;
 }
 
+bool is_secret(std::string_view name) {
+    for (const std::string_view part : {"UNIQUEID", "SECRET", "SESSION_ID"})
+        if (name.find(part) != std::string_view::npos) return true;
+    return false;
+}
+
 }  // namespace npushmem

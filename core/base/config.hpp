@@ -131,6 +131,10 @@ std::span<const ConfigRow> config_rows();
 // Checks a text against a type name of npushmem_config_row, for plugins' rows.
 Status check_typed(std::string_view type, std::string_view text);
 
+// Whether a variable of this name, without NPUSHMEM_, grants access to a job. Users send reports to others, so reports
+// do not contain such values.
+bool is_secret(std::string_view name);
+
 // The value in effect of one variable, for reports.
 struct EffectiveValue {
     std::string name;

@@ -10,6 +10,6 @@ struct Version {
     int patch;
 };
 
-constexpr Version library_version{0, 1, 0};
+constexpr Version library_version{0, 2, 0};
 
 }  // namespace npushmem

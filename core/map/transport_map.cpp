@@ -58,7 +58,11 @@ Route find_route(std::span<const NamedTransport> transports, int pe, const Trans
 
 // Appends the PE to the last range if route and reason are equal.
 void append(std::vector<RouteRange>& ranges, int pe, const Route& route) {
-    if (!ranges.empty() && same_route(ranges.back().route, route) && ranges.back().route.reach.why == route.reach.why)
+    const auto alike = [&route](const Reach& reach) {
+        return reach.why == route.reach.why && reach.latency_ns == route.reach.latency_ns &&
+               reach.bytes_per_second == route.reach.bytes_per_second;
+    };
+    if (!ranges.empty() && same_route(ranges.back().route, route) && alike(ranges.back().route.reach))
         ranges.back().last = pe;
     else
         ranges.push_back({pe, pe, route});

@@ -121,15 +121,12 @@ Json barrier_json(const JobReport& job) {
             {"mapped", job.barrier_input.mapped}};
 }
 
-// A unique id lets any process join the job.
-bool grants_access(const EffectiveValue& variable) { return variable.name == "UNIQUEID"; }
-
 Json variables_json(const Config& config) {
     Json out = Json::array();
     for (const EffectiveValue& variable : config.effective())
         if (variable.from_environment)
             out.push_back({{"name", "NPUSHMEM_" + variable.name},
-                           {"value", grants_access(variable) ? Json() : Json(variable.value)},
+                           {"value", is_secret(variable.name) ? Json() : Json(variable.value)},
                            {"default", variable.default_value},
                            {"standard", text_or_null(variable.standard)}});
     return out;

@@ -37,6 +37,16 @@ Result<Machine> machine_of(const std::string& topo_file, Detail detail = Detail:
 // Fails with Code::config when the file does not exist or cannot be read.
 Status check_topology_file(const std::string& path);
 
+// The version of hwloc that this program was compiled with, and the one that it loaded; different major versions do not
+// work together.
+struct HwlocVersions {
+    unsigned built_major = 0;
+    unsigned built_minor = 0;
+    unsigned loaded_major = 0;
+    unsigned loaded_minor = 0;
+};
+HwlocVersions hwloc_versions();
+
 // A hash of the file's content, independent of its path.
 std::uint64_t hash_of_topology_file(const std::string& path);
 

@@ -296,11 +296,11 @@ Result<Topology> make_topology(Detail detail) {
 }
 
 Status not_a_topology(const std::string& path) {
-    const unsigned api = hwloc_get_api_version();  // 0x00MMmmpp
+    const HwlocVersions versions = hwloc_versions();
     return {Code::config,
             fmt::format("\"{}\" is not a topology that hwloc {}.{} can read; create one on that machine with "
                         "`lstopo file.xml`",
-                        path, api >> 16, api >> 8 & 0xff)};
+                        path, versions.loaded_major, versions.loaded_minor)};
 }
 
 void warn_missing_devices(Machine& machine) {
@@ -386,6 +386,12 @@ Result<Machine> machine_of(const std::string& topo_file, Detail detail) {
     auto machine = discover_from_xml(topo_file);
     if (!machine.ok()) return machine.status().within("NPUSHMEM_TOPO_FILE");
     return machine;
+}
+
+HwlocVersions hwloc_versions() {
+    const unsigned loaded = hwloc_get_api_version();  // 0x00MMmmpp, as HWLOC_API_VERSION
+    constexpr unsigned built = HWLOC_API_VERSION;
+    return {built >> 16, built >> 8 & 0xff, loaded >> 16, loaded >> 8 & 0xff};
 }
 
 Status check_topology_file(const std::string& path) {

@@ -114,6 +114,9 @@ Engines::Start PeerLinks::begin(const PostedOperation& operation, Nanoseconds no
     ++peer.transfers;
     if (!settings_.timed) return {};
     const Load load = load_of(operation);
+    // More than an address space: it would occupy the link for years before memory rejects it.
+    constexpr std::uint64_t address_space = std::uint64_t{1} << 47;
+    if (load.bytes > address_space) return {Code::range, Nanoseconds{0}};
     return {Code::ok, clock_.transfer(peer.path, load.direction, load.bytes, now)};
 }
 

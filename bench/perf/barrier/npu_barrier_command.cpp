@@ -9,8 +9,11 @@
 #include <sstream>
 #include <vector>
 
+#include "bench/engine/progress_line.hpp"
+#include "bench/engine/report.hpp"
 #include "bench/perf/barrier/npu_barrier.hpp"
 #include "bench/perf/job.hpp"
+#include "bench/perf/measure_command.hpp"
 #include "bench/perf/subcommand.hpp"
 #include "npushmem.h"
 #include "npushmem/npu/checked_job.hpp"
@@ -43,6 +46,7 @@ public:
         app->add_option("--cores", cores_, "Vector cores per PE, in whole blocks; at most 8 in virtual time")
             ->check(CLI::Range(1, 1 << 14))
             ->capture_default_str();
+        declare_json(*app, json_);
         app->add_option("--svg", svg_, "Draw latency by number of PEs into this file")->type_name("FILE");
         app->add_option("--virtual-svg", virtual_svg_, "The same in virtual time")->type_name("FILE");
         app->add_option("--model", model_file_, "Device model for virtual time; --print-model prints the default model")
@@ -66,7 +70,9 @@ public:
         auto table = measure(*job.value());
         if (!table.ok()) return fail(table.status().message());
         if (job.value()->pe() != 0) return EXIT_SUCCESS;
-        std::cout << barrier_table_text(table.value());
+        if (!is_standard_output(json_)) std::cout << barrier_table_text(table.value());
+        if (const Status written = write_json(json_, json_report(results_of(table.value()))); !written.ok())
+            return fail(written.message());
         if (!svg_.empty() && !write(svg_, barrier_table_svg(table.value(), &BarrierRow::seconds))) return EXIT_FAILURE;
         if (!virtual_svg_.empty() &&
             !write(virtual_svg_, barrier_table_svg(table.value(), &BarrierRow::virtual_seconds)))
@@ -78,6 +84,16 @@ private:
     static int fail(const std::string& message) {
         std::cerr << "npushmem-perf npu-barrier: " << message << '\n';
         return EXIT_FAILURE;
+    }
+
+    static bench::ResultTable results_of(const BarrierTable& table) {
+        bench::ResultTable results{
+            "npu-barrier", {"algorithm", "pes", "seconds", "virtual_seconds", "remote_writes", "remote_reads"}, {}};
+        for (const BarrierRow& row : table.rows)
+            results.rows.push_back({row.algorithm, std::int64_t{row.pes}, row.seconds, row.virtual_seconds,
+                                    static_cast<std::int64_t>(row.traffic.remote_writes),
+                                    static_cast<std::int64_t>(row.traffic.remote_reads)});
+        return results;
     }
 
     static bool write(const std::string& path, const std::string& text) {
@@ -169,9 +185,13 @@ private:
         auto state = make_symmetric<npu::BarrierState>(1);
         if (!state.ok()) return state.status();
         BarrierTable table;
+        bench::TerminalProgress progress(job.is_reporter());
+        const auto all_sizes = sizes(job.pes());
         for (const char* name : algorithms) {
             const npu::BarrierChoice choice = npu::BarrierChoice::parse(name).value();
-            for (const int pes : sizes(job.pes())) {
+            for (const int pes : all_sizes) {
+                progress.line().begin_step(fmt::format("timing {} on {} PEs", name, pes), table.rows.size(),
+                                           std::size(algorithms) * all_sizes.size());
                 auto time = latency(job, state.value().get(), choice, pes);
                 if (!time.ok()) return time.status().within(fmt::format("{} on {} PEs", name, pes));
                 if (job.pe() != 0) continue;
@@ -224,6 +244,7 @@ private:
     int rounds_ = 5;
     int pes_ = 0;  // 0: all sizes
     int cores_ = 8;
+    std::string json_;
     std::string svg_;
     std::string virtual_svg_;
     std::string model_file_;

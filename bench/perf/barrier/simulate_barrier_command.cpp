@@ -12,7 +12,10 @@
 #include <span>
 #include <sstream>
 
+#include "bench/engine/progress_line.hpp"
+#include "bench/engine/report.hpp"
 #include "bench/perf/child_processes.hpp"
+#include "bench/perf/measure_command.hpp"
 #include "bench/perf/subcommand.hpp"
 #include "bench/simulate/sweep.hpp"
 #include "core/base/host_facts.hpp"
@@ -82,6 +85,7 @@ public:
                                    ->check(CLI::Range(2, 4096));
         CLI::Option* csv = app->add_option("--csv", csv_, "Write the table to this file")->type_name("FILE");
         CLI::Option* svg = app->add_option("--svg", svg_, "Draw the table into this file")->type_name("FILE");
+        declare_json(*app, json_);
         for (CLI::Option* other : {pes, per_node, algorithms, csv, svg}) compare->excludes(other);
         return app;
     }
@@ -127,12 +131,37 @@ private:
         if (!by.ok()) return by.status();
         std::sort(members_.begin(), members_.end());
         members_.erase(std::unique(members_.begin(), members_.end()), members_.end());
-        auto result = simulate::sweep(wanted.value(), members_, per_node_, by.value());
+        bench::TerminalProgress progress(true);
+        auto result =
+            simulate::sweep(wanted.value(), members_, per_node_, by.value(), [&](const simulate::SweepStep& step) {
+                progress.line().begin_step(fmt::format("simulating {} of {} PEs", step.algorithm, step.members),
+                                           step.done, step.total, step.share);
+            });
+        progress.line().clear();
         if (!result.ok()) return result.status();
-        std::cout << describe(by.value()) << fmt::format("{} PEs per node\n", per_node_) << table(result.value());
+        if (!is_standard_output(json_))
+            std::cout << describe(by.value()) << fmt::format("{} PEs per node\n", per_node_) << table(result.value());
+        if (Status kept = write_json(json_, json_report(results_of(result.value()))); !kept.ok()) return kept;
         const std::string title = fmt::format("Barriers under LogGP, {} PEs per node", per_node_);
         if (Status kept = write_file(csv_, simulate::csv(result.value())); !kept.ok()) return kept;
         return write_file(svg_, to_svg(result.value(), title));
+    }
+
+    static bench::ResultTable results_of(const simulate::Sweep& sweep) {
+        bench::ResultTable results{
+            "simulate-barrier",
+            {"algorithm", "pes", "pes_per_node", "time_us", "messages", "network_messages", "turns", "bytes_per_pe"},
+            {}};
+        for (const simulate::Series& series : sweep.series)
+            for (std::size_t i = 0; i < sweep.members.size(); ++i) {
+                const simulate::Outcome& outcome = series.outcomes[i];
+                if (outcome.nanoseconds <= 0) continue;
+                results.rows.push_back({series.name, std::int64_t{sweep.members[i]}, std::int64_t{sweep.per_node},
+                                        outcome.nanoseconds / 1000, static_cast<std::int64_t>(outcome.messages),
+                                        static_cast<std::int64_t>(outcome.network),
+                                        static_cast<std::int64_t>(outcome.turns), std::int64_t{outcome.slots} * 64});
+            }
+        return results;
     }
 
     static Status write_file(const std::string& path, const std::string& text) {
@@ -152,29 +181,38 @@ private:
             by.value().cores_per_node =
                 std::max(1, static_cast<int>(usable_cores(std::span(&here.affinity, 1), here.quota)));
         }
-        std::cout << describe(by.value())
-                  << fmt::format("{:>6} {:<26} {:>12} {:>12} {:>8}\n", "PEs", "algorithm", "measured us", "model us",
-                                 "error");
-        for (const int members : compare_)
-            if (Status done = compare_size(members, by.value()); !done.ok()) return done;
-        if (count_ != 0)
+        if (!is_standard_output(json_))
+            std::cout << describe(by.value())
+                      << fmt::format("{:>6} {:<26} {:>12} {:>12} {:>8}\n", "PEs", "algorithm", "measured us",
+                                     "model us", "error");
+        bench::TerminalProgress progress(true);
+        for (std::size_t i = 0; i < compare_.size(); ++i) {
+            progress.line().begin_step(fmt::format("measuring a job of {} PEs", compare_[i]), i, compare_.size());
+            auto times = time_here(compare_[i]);
+            progress.line().clear();
+            if (!times.ok()) return times.status();
+            if (Status done = compare_size(compare_[i], times.value(), by.value()); !done.ok()) return done;
+        }
+        if (Status kept = write_json(json_, json_report(compared_)); !kept.ok()) return kept;
+        if (count_ != 0 && !is_standard_output(json_))
             std::cout << fmt::format(
                 "the model is off by a factor of {:.2f} on (geometric) average, over {} barriers\n",
                 std::exp(logarithms_ / count_), count_);
         return {};
     }
 
-    Status compare_size(int members, const Model& by) {
-        auto times = time_here(members);
-        if (!times.ok()) return times.status();
-        for (const Measured& one : times.value()) {
+    Status compare_size(int members, const std::vector<Measured>& times, const Model& by) {
+        for (const Measured& one : times) {
             auto plan = barrier::parse_plan(one.algorithm);
             if (!plan.ok()) continue;  // "auto" and its like
             auto outcome = simulate::simulate(plan.value(), {members, members}, by);
             if (!outcome.ok()) return outcome.status();
             const double predicted = outcome.value().nanoseconds / 1000;
-            std::cout << fmt::format("{:>6} {:<26} {:>12.3f} {:>12.3f} {:>+7.0f}%\n", members, one.algorithm,
-                                     one.microseconds, predicted, 100 * (predicted / one.microseconds - 1));
+            compared_.rows.push_back({std::int64_t{members}, one.algorithm, one.microseconds, predicted});
+            if (!is_standard_output(json_))
+                std::cout << fmt::format("{:>6} {:<26} {:>12.3f} {:>12.3f} {:>+7.0f}%\n", members, one.algorithm,
+                                         one.microseconds, predicted, 100 * (predicted / one.microseconds - 1))
+                          << std::flush;
             logarithms_ += std::abs(std::log(predicted / one.microseconds));
             ++count_;
         }
@@ -208,6 +246,8 @@ private:
     bool measure_ = false;
     std::vector<int> compare_;
     std::string csv_;
+    std::string json_;
+    bench::ResultTable compared_{"simulate-barrier --compare", {"pes", "algorithm", "measured_us", "model_us"}, {}};
     std::string svg_;
     double logarithms_ = 0;  // of the factors between model and measurement
     int count_ = 0;

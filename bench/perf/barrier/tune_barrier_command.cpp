@@ -9,7 +9,10 @@
 #include <iostream>
 #include <sstream>
 
+#include "bench/engine/progress_line.hpp"
+#include "bench/engine/report.hpp"
 #include "bench/perf/job.hpp"
+#include "bench/perf/measure_command.hpp"
 #include "bench/perf/subcommand.hpp"
 #include "npushmemx.h"
 
@@ -56,6 +59,7 @@ public:
         app->add_option("--calls", calls_, "Back-to-back calls per round")
             ->check(CLI::Range(1, 1000000))
             ->capture_default_str();
+        declare_json(*app, json_);
         return app;
     }
 
@@ -63,10 +67,15 @@ public:
         auto job = Job::start();
         if (!job.ok()) return fail(job.status().message());
         std::vector<Candidate> all = candidates(job.value()->pes());
+        bench::TerminalProgress progress(job.value()->is_reporter());
+        const auto rounds = static_cast<std::size_t>(rounds_);
         // All variants run in each round, so that disturbances of the machine affect all alike.
-        for (int round = 0; round < rounds_; ++round)
-            for (Candidate& one : all)
-                if (const int code = time(one); code != 0) return fail(fmt::format("{} failed", one.algorithm));
+        for (std::size_t round = 0; round < rounds; ++round)
+            for (std::size_t i = 0; i < all.size(); ++i) {
+                progress.line().begin_step("timing " + all[i].algorithm, round * all.size() + i, rounds * all.size());
+                if (time(all[i]) != 0) return fail(fmt::format("{} failed", all[i].algorithm));
+            }
+        progress.line().clear();
         return job.value()->pe() == 0 ? deliver(all, job.value()->pes()) : EXIT_SUCCESS;
     }
 
@@ -86,6 +95,13 @@ private:
         return 0;
     }
 
+    static bench::ResultTable table_of(const std::vector<Candidate>& all, int pes, int per_node, double per_core) {
+        bench::ResultTable table{"tune-barrier", {"algorithm", "pes", "pes_per_node", "pes_per_core", "median_us"}, {}};
+        for (const Candidate& one : all)
+            table.rows.push_back({one.algorithm, std::int64_t{pes}, std::int64_t{per_node}, per_core, one.median()});
+        return table;
+    }
+
     [[nodiscard]] int deliver(std::vector<Candidate>& all, int pes) const {
         std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.median() < b.median(); });
         int per_node = 0;
@@ -98,8 +114,11 @@ private:
         // The range is a little wider than the measured value: similar machines grant slightly different shares.
         text += fmt::format("barrier {} {} {:.4g}-{:.4g} {}\n", pes, per_node, per_core * 0.99, per_core * 1.01,
                             all.front().algorithm);
+        if (const Status written = write_json(json_, json_report(table_of(all, pes, per_node, per_core)));
+            !written.ok())
+            return fail(written.message());
         if (output_.empty()) {
-            std::cout << text;
+            if (!is_standard_output(json_)) std::cout << text;
             return EXIT_SUCCESS;
         }
         std::ofstream file(output_, std::ios::app);
@@ -109,6 +128,7 @@ private:
     }
 
     std::string output_;
+    std::string json_;
     int rounds_ = 11;
     int calls_ = 200;
 };

@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/engine/progress_line.hpp"
+#include "bench/engine/report.hpp"
 #include "bench/perf/job.hpp"
+#include "bench/perf/measure_command.hpp"
 #include "bench/perf/moe/copies.hpp"
 #include "bench/perf/moe/report_text.hpp"
 #include "bench/perf/subcommand.hpp"
@@ -39,8 +42,8 @@ struct FragmentTimes {
 };
 
 // Collective; the same result on every PE. `bytes`: approximate bytes of each PE.
-Result<FragmentTimes> time_fragments(const Job& job, const FragmentKind& kind, std::int64_t bytes,
-                                     const Repeat& repeat);
+Result<FragmentTimes> time_fragments(const Job& job, const FragmentKind& kind, std::int64_t bytes, const Repeat& repeat,
+                                     bench::ProgressLine& progress);
 
 namespace {
 
@@ -81,8 +84,11 @@ struct Timed {
 
 // Runs all variants in turn in every round, so that disturbances affect all alike. Only the second of two calls is
 // timed: it finds the caches as its own kind of stores left them.
-Status time_in_turn(const Job& job, const Repeat& repeat, const std::vector<Timed>& all) {
+Status time_in_turn(const Job& job, const Repeat& repeat, const std::vector<Timed>& all,
+                    bench::ProgressLine& progress) {
     for (int round = -repeat.warmup; round < repeat.iterations; ++round) {
+        progress.advance(static_cast<std::size_t>(round + repeat.warmup),
+                         static_cast<std::size_t>(repeat.warmup + repeat.iterations));
         for (const Timed& timed : all) {
             const auto seconds = time_each(job, {1, 1}, timed.operation);
             if (!seconds.ok()) return seconds.status();
@@ -102,8 +108,8 @@ const std::vector<FragmentKind>& fragment_kinds() {
     return kinds;
 }
 
-Result<FragmentTimes> time_fragments(const Job& job, const FragmentKind& kind, std::int64_t bytes,
-                                     const Repeat& repeat) {
+Result<FragmentTimes> time_fragments(const Job& job, const FragmentKind& kind, std::int64_t bytes, const Repeat& repeat,
+                                     bench::ProgressLine& progress) {
     const Tables tables(kind, bytes);
     const auto of_pe = static_cast<std::size_t>(tables.rows() * kind.row_bytes);
     const PageMemory x = page_memory(of_pe, std::byte{0x35});
@@ -118,7 +124,8 @@ Result<FragmentTimes> time_fragments(const Job& job, const FragmentKind& kind, s
                                        {&times.gather_ordinary, [&] { return ordinary.gather(); }},
                                        {&times.gather_streaming, [&] { return streaming.gather(); }},
                                        {&times.reorder_ordinary, [&] { return ordinary.reorder(); }},
-                                       {&times.reorder_streaming, [&] { return streaming.reorder(); }}});
+                                       {&times.reorder_streaming, [&] { return streaming.reorder(); }}},
+                                      progress);
     if (!timed.ok()) return timed;
     return times;
 }
@@ -134,15 +141,53 @@ double paired_ratio(const std::vector<double>& seconds, const std::vector<double
     return median_of(ratios);
 }
 
-std::string line_of(const FragmentKind& kind, const FragmentTimes& t) {
+// One line of the report. Rates are in GB/s of payload.
+struct FragmentRow {
+    const FragmentKind* kind;
+    double memcpy_ordinary;
+    double memcpy_streaming;
+    double gather_ordinary;
+    double gather_streaming;
+    bool streams;    // gathering is faster with streaming stores
+    double to_copy;  // ratio of the faster gathering to the faster memcpy
+    double to_plan_1;
+};
+
+FragmentRow fragment_row(const FragmentKind& kind, const FragmentTimes& t) {
     const bool streams = median_of(t.gather_streaming) < median_of(t.gather_ordinary);
     const auto& gather = streams ? t.gather_streaming : t.gather_ordinary;
     const auto& reorder = streams ? t.reorder_streaming : t.reorder_ordinary;
     const double to_copy = std::min(paired_ratio(t.memcpy_ordinary, gather), paired_ratio(t.memcpy_streaming, gather));
-    return fmt::format("  {:<11} {:>7.2f} {:>7.2f} {:>8.2f} {:>8.2f}   {:<9} {:>6.2f} {:>7.2f} {:>14.2f}\n", kind.name,
-                       t.bytes / median_of(t.memcpy_ordinary) / 1e9, t.bytes / median_of(t.memcpy_streaming) / 1e9,
-                       t.bytes / median_of(t.gather_ordinary) / 1e9, t.bytes / median_of(t.gather_streaming) / 1e9,
-                       streams ? "streaming" : "ordinary", to_copy, kind.target, paired_ratio(reorder, gather));
+    const auto rate = [&t](const std::vector<double>& seconds) { return t.bytes / median_of(seconds) / 1e9; };
+    return {&kind,
+            rate(t.memcpy_ordinary),
+            rate(t.memcpy_streaming),
+            rate(t.gather_ordinary),
+            rate(t.gather_streaming),
+            streams,
+            to_copy,
+            paired_ratio(reorder, gather)};
+}
+
+std::string line_of(const FragmentRow& row) {
+    return fmt::format("  {:<11} {:>7.2f} {:>7.2f} {:>8.2f} {:>8.2f}   {:<9} {:>6.2f} {:>7.2f} {:>14.2f}\n",
+                       row.kind->name, row.memcpy_ordinary, row.memcpy_streaming, row.gather_ordinary,
+                       row.gather_streaming, row.streams ? "streaming" : "ordinary", row.to_copy, row.kind->target,
+                       row.to_plan_1);
+}
+
+bench::ResultTable fragment_table(const std::vector<FragmentRow>& rows) {
+    bench::ResultTable table{"fragments",
+                             {"fragments", "row_bytes", "rows", "memcpy_ordinary_gb_per_s", "memcpy_streaming_gb_per_s",
+                              "gather_ordinary_gb_per_s", "gather_streaming_gb_per_s", "faster_stores",
+                              "ratio_to_memcpy", "target", "ratio_to_plan_1"},
+                             {}};
+    for (const FragmentRow& row : rows)
+        table.rows.push_back({std::string(row.kind->name), row.kind->row_bytes, std::int64_t{row.kind->rows},
+                              row.memcpy_ordinary, row.memcpy_streaming, row.gather_ordinary, row.gather_streaming,
+                              std::string(row.streams ? "streaming" : "ordinary"), row.to_copy, row.kind->target,
+                              row.to_plan_1});
+    return table;
 }
 
 class FragmentsCommand final : public Subcommand {
@@ -159,6 +204,7 @@ public:
         app->add_option("--warmup", repeat_.warmup, "Untimed calls before the timed ones")
             ->check(CLI::Range(0, 100000))
             ->capture_default_str();
+        declare_json(*app, json_);
         return app;
     }
 
@@ -168,14 +214,20 @@ public:
 
 private:
     Status measure(const Job& job) const {
-        if (job.is_reporter()) std::cout << head(job) << std::flush;
+        bench::TerminalProgress progress(job.is_reporter());
+        const bool prints = job.is_reporter() && !is_standard_output(json_);
+        if (prints) std::cout << head(job) << std::flush;
+        std::vector<FragmentRow> rows;
         for (const FragmentKind& kind : fragment_kinds()) {
-            const auto times = time_fragments(job, kind, bytes_, repeat_);
+            progress.line().begin_step(fmt::format("gathering {}", kind.name), rows.size(), fragment_kinds().size());
+            const auto times = time_fragments(job, kind, bytes_, repeat_, progress.line());
             if (!times.ok()) return times.status();
-            if (job.is_reporter()) std::cout << line_of(kind, times.value()) << std::flush;
+            rows.push_back(fragment_row(kind, times.value()));
+            progress.line().clear();
+            if (prints) std::cout << line_of(rows.back()) << std::flush;
         }
-        if (job.is_reporter()) std::cout << cache_section("source and target", 2 * static_cast<double>(bytes_));
-        return {};
+        if (prints) std::cout << cache_section("source and target", 2 * static_cast<double>(bytes_));
+        return job.is_reporter() ? write_json(json_, json_report(fragment_table(rows))) : Status{};
     }
 
     [[nodiscard]] std::string head(const Job& job) const {
@@ -190,6 +242,7 @@ private:
 
     std::int64_t bytes_ = std::int64_t{256} << 20;
     Repeat repeat_{2, 9};
+    std::string json_;
 };
 
 }  // namespace

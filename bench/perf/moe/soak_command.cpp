@@ -11,6 +11,7 @@
 #include <iostream>
 #include <random>
 
+#include "bench/engine/progress_line.hpp"
 #include "bench/moe/payload.hpp"
 #include "bench/perf/job.hpp"
 #include "bench/perf/moe/combine_case.hpp"
@@ -121,10 +122,13 @@ private:
         const auto begin = std::chrono::steady_clock::now();
         const auto mapped = all_mapped(job);
         if (!mapped.ok()) return mapped.status();
+        bench::TerminalProgress progress(job.is_reporter());
         while (done_ < launches_) {
+            progress.line().begin_step(fmt::format("verifying layer {}, launch", layers_), done_, launches_);
             if (Status s = soak_layer(job); !s.ok()) return s;
             ++layers_;
         }
+        progress.line().clear();
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
         if (job.is_reporter()) {
             std::cout << fmt::format(

@@ -26,29 +26,29 @@ Status check_hosts(int pes, int nodes) {
     return {Code::argument, fmt::format("{} PEs are too few for {} hosts: each host needs at least one", pes, nodes)};
 }
 
-// The peers of a line, and the values that they share.
-struct Peers {
-    std::vector<std::uint32_t> pes;
-    std::vector<std::string> same;  // transport, NICs, why
-};
-
-std::vector<std::string> route_within_host(const JobView& job) {
-    if (job.local_transport.empty()) return {"none", "", "same host, but NPUSHMEM_TRANSPORTS does not name p2p"};
-    return {job.local_transport, "", "same host, mapped memory"};
+RouteLine route_within_host(const JobView& job) {
+    if (job.local_transport.empty()) return {{}, "none", "", "same host, but NPUSHMEM_TRANSPORTS does not name p2p"};
+    return {{}, job.local_transport, "", "same host, mapped memory"};
 }
 
-std::vector<std::string> route_between_hosts(const JobView& job, std::size_t peer) {
+RouteLine route_between_hosts(const JobView& job, std::size_t peer) {
     const std::string transport = job.remote_transport.empty() ? "none" : job.remote_transport;
     const auto pairs = topology::pair_nics(job.pe(0), job.pe(peer));
-    if (pairs.empty()) return {transport, "", "another host, and no NIC"};
+    if (pairs.empty()) return {{}, transport, "", "another host, and no NIC"};
     const auto& first = pairs.front();
-    return {transport, fmt::format("{} -> {}", name_of(first.mine), name_of(first.theirs)),
+    return {{},
+            transport,
+            fmt::format("{} -> {}", name_of(first.mine), name_of(first.theirs)),
             fmt::format("another host, {}", first.why)};
 }
 
-std::vector<std::string> route_to(const JobView& job, std::size_t peer) {
-    if (peer == 0) return {"self", "", "the PE itself"};
+RouteLine route_to(const JobView& job, std::size_t peer) {
+    if (peer == 0) return {{}, "self", "", "the PE itself"};
     return peer < job.places.size() ? route_within_host(job) : route_between_hosts(job, peer);
+}
+
+bool same_route(const RouteLine& a, const RouteLine& b) {
+    return a.transport == b.transport && a.nics == b.nics && a.why == b.why;
 }
 
 }  // namespace
@@ -91,20 +91,22 @@ Result<JobView> view_job(const Settings& settings, int pes, int nodes) {
     return job;
 }
 
-std::string describe_map(const JobView& job) {
-    std::vector<Peers> lines;
+std::vector<RouteLine> routes_of(const JobView& job) {
+    std::vector<RouteLine> lines;
     for (std::size_t peer = 0; peer < job.pes(); ++peer) {
-        auto route = route_to(job, peer);
-        const auto line =
-            std::find_if(lines.begin(), lines.end(), [&](const Peers& peers) { return peers.same == route; });
-        if (line != lines.end()) line->pes.push_back(static_cast<std::uint32_t>(peer));
-        if (line == lines.end()) lines.push_back({{static_cast<std::uint32_t>(peer)}, std::move(route)});
+        RouteLine route = route_to(job, peer);
+        auto line =
+            std::find_if(lines.begin(), lines.end(), [&](const RouteLine& one) { return same_route(one, route); });
+        if (line == lines.end()) line = lines.insert(lines.end(), std::move(route));
+        line->pes.push_back(static_cast<std::uint32_t>(peer));
     }
+    return lines;
+}
+
+std::string describe_map(const JobView& job) {
     std::vector<std::vector<std::string>> rows{{"PE", "transport", "NICs", "why"}};
-    for (const auto& line : lines) {
-        rows.push_back({topology::pe_ranges(line.pes)});
-        rows.back().insert(rows.back().end(), line.same.begin(), line.same.end());
-    }
+    for (const auto& line : routes_of(job))
+        rows.push_back({topology::pe_ranges(line.pes), line.transport, line.nics, line.why});
     const bool unreachable = job.hosts.size() > 1 && job.remote_transport.empty();
     return fmt::format("Transport map of PE 0 ({} PEs, {} host{}):\n", job.pes(), job.hosts.size(),
                        job.hosts.size() == 1 ? "" : "s") +

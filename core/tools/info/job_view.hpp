@@ -32,6 +32,17 @@ struct JobView {
 // of the NIC assignment, and Code::argument if there are fewer PEs than hosts.
 Result<JobView> view_job(const Settings& settings, int pes, int nodes);
 
+// The route from PE 0 to some PEs that are reached alike.
+struct RouteLine {
+    std::vector<std::uint32_t> pes;
+    std::string transport;  // "self", "none"
+    std::string nics;       // of both ends; empty: no NIC
+    std::string why;
+};
+
+// In the order of the first PE of each line.
+std::vector<RouteLine> routes_of(const JobView& job);
+
 // Describes the transport from PE 0 to each other PE, and why it is used; similar peers share a line.
 std::string describe_map(const JobView& job);
 

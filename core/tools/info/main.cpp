@@ -2,6 +2,7 @@
 // npushmem-info: reports how the runtime would behave on this machine, without running it.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -17,7 +18,9 @@
 #include "core/tools/info/drawing.hpp"
 #include "core/tools/info/options.hpp"
 #include "core/tools/info/plugin_examination.hpp"
-#include "core/tools/info/reports.hpp"
+#include "core/tools/info/reports_json.hpp"
+#include "core/tools/info/summary.hpp"
+#include "core/tools/info/system_facts.hpp"
 #include "topology/machine/discovery.hpp"
 #include "topology/policy/nic_claim.hpp"
 
@@ -31,9 +34,9 @@ int failed(const Status& status) {
 }
 
 // This program links the library's code, but reports for the library in the lib folder next to it.
-std::vector<std::string> folders_of_the_library(const Settings& settings) {
+info::Installation installation() {
     const std::filesystem::path own = directory_of_this_library();
-    return plugin_search_path_from(settings.plugin_path, own.empty() ? "" : (own / NPUSHMEM_BIN_TO_LIB).string());
+    return {own.string(), own.empty() ? "" : (own / NPUSHMEM_BIN_TO_LIB).lexically_normal().string()};
 }
 
 Status write_file(const std::string& path, const std::string& text) {
@@ -44,54 +47,131 @@ Status write_file(const std::string& path, const std::string& text) {
     return {Code::config, fmt::format("cannot write \"{}\": {}", path, std::strerror(errno))};
 }
 
-// Discovers this machine, for PEs that the launcher binds to any CPU.
-double cores_here() {
-    const CpuFacts cpus = read_cpu_facts();
-    return usable_cores(std::span(&cpus.affinity, 1), cpus.quota);
+PluginCatalogue scan(const std::vector<std::string>& folders) {
+    return PluginCatalogue::scan(PluginFinder(folders),
+                                 [](const FoundPlugin& found) { return info::examine_in_child(found); });
 }
 
-Status report_topology(const info::Options& options, const Settings& settings) {
-    if (!options.save.empty())
-        if (Status saved = topology::save_machine(settings.topo_file, options.save); !saved.ok()) return saved;
-    if (!options.topology && options.draw.empty()) return {};
-    auto job = info::view_job(settings, options.pes, options.nodes);
-    if (!job.ok()) return job.status();
-    const auto key = topology::machine_key(job.value().machine, settings.emulated_host);
-    if (options.topology)
-        write_output(fmt::format("{}\n{}", info::describe_topology(job.value(), all_nic_claims(), key),
-                                 info::describe_kernels(settings, options.pes, options.nodes, cores_here())));
-    return options.draw.empty() ? Status{} : write_file(options.draw, info::draw(job.value()));
+// Makes the reports of one call. They see this machine as PEs do that the launcher binds to any CPU.
+class Reporter {
+public:
+    Reporter(const info::Options& options, const info::ReadableEnvironment& environment, Config& config)
+        : options_(options), environment_(environment), config_(config), installation_(installation()) {
+        const CpuFacts cpus = read_cpu_facts();
+        cores_ = usable_cores(std::span(&cpus.affinity, 1), cpus.quota);
+        const auto folders = plugin_search_path_from(settings().plugin_path, installation_.library);
+        const auto catalogue = scan(folders);
+        declare_plugins(catalogue, config_);
+        plugins_ = info::report_plugins(catalogue, folders);
+    }
+
+    // Fills the requested reports, up to the first failure, and writes the requested files.
+    Status fill(info::Reports& reports) {
+        reports.version = options_.version;
+        if (options_.variables) reports.variables = &config_;
+        if (options_.plugins) reports.plugins = plugins_;
+        if (options_.barriers) {
+            auto barriers = info::preview_barrier(settings(), options_.pes, options_.nodes, cores_);
+            if (!barriers.ok()) return barriers.status();
+            reports.barriers = std::move(barriers).value();
+        }
+        if (!options_.save.empty())
+            if (Status saved = topology::save_machine(settings().topo_file, options_.save); !saved.ok()) return saved;
+        if (options_.topology || !options_.draw.empty())
+            if (Status viewed = fill_topology(reports); !viewed.ok()) return viewed;
+        if (options_.doctor || options_.summary) fill_checks(reports);
+        return {};
+    }
+
+private:
+    [[nodiscard]] const Settings& settings() const { return config_.settings(); }
+
+    Status fill_topology(info::Reports& reports) {
+        auto job = info::view_job(settings(), options_.pes, options_.nodes);
+        if (!job.ok()) return job.status();
+        const std::string drawing = options_.draw.empty() ? "" : info::draw(job.value());
+        if (options_.topology) {
+            const auto key = topology::machine_key(job.value().machine, settings().emulated_host);
+            reports.topology = {std::move(job).value(), all_nic_claims(), key,
+                                info::preview_kernels(settings(), options_.pes, options_.nodes, cores_)};
+        }
+        return options_.draw.empty() ? Status{} : write_file(options_.draw, drawing);
+    }
+
+    // The checks and the summary are about a job on this machine alone.
+    void fill_checks(info::Reports& reports) {
+        const int pes = options_.pes_given ? options_.pes : std::max(1, static_cast<int>(cores_));
+        const info::SystemFacts system = info::gather_facts(settings(), installation_, ProcessEnvironment());
+        const auto job = info::view_job(settings(), pes, 1);
+        const auto barrier = info::preview_barrier(settings(), pes, 1, cores_);
+        std::vector<Status> previews;
+        for (const Status& status : {job.status(), barrier.status()})
+            if (!status.ok()) previews.push_back(status);
+        const auto unknown = config_.unknown_variables();
+        auto checks = info::examine({system, settings(), plugins_.entries, plugins_.absent, plugins_.folders,
+                                     environment_.errors(), unknown, previews, pes});
+        if (options_.summary)
+            reports.summary =
+                info::summarise({config_, unknown_names(), plugins_, system, job.ok() ? &job.value() : nullptr,
+                                 barrier.ok() ? &barrier.value() : nullptr, checks, pes});
+        if (options_.doctor) reports.checks = std::move(checks);
+    }
+
+    [[nodiscard]] std::vector<std::string> unknown_names() const {
+        std::vector<std::string> names;
+        constexpr std::size_t prefix = std::string_view("NPUSHMEM_").size();
+        for (const auto& [name, value] : environment_.npushmem_variables())
+            if (config_.value(name.substr(prefix)) == nullptr) names.push_back(name);
+        return names;
+    }
+
+    const info::Options& options_;
+    const info::ReadableEnvironment& environment_;
+    Config& config_;
+    info::Installation installation_;
+    double cores_ = 1;
+    info::PluginReport plugins_;
+};
+
+bool has_problem(const info::Reports& reports) {
+    return (reports.checks && info::first_problem(*reports.checks) != nullptr) ||
+           (reports.summary && reports.summary->problems != 0);
 }
 
-Status report_barriers(const info::Options& options, const Settings& settings) {
-    if (!options.barriers) return {};
-    const auto text = info::describe_barriers(settings, options.pes, options.nodes, cores_here());
-    if (text.ok()) write_output(text.value());
-    return text.ok() ? Status{} : text.status();
+// An environment without variables.
+class EmptyEnvironment final : public Environment {
+public:
+    [[nodiscard]] std::optional<std::string> get(const std::string& /*name*/) const override { return std::nullopt; }
+    [[nodiscard]] std::map<std::string, std::string> npushmem_variables() const override { return {}; }
+};
+
+// The page is about the installed plugins and no values, so it does not depend on the environment.
+int print_variables_page() {
+    auto config = Config::read(EmptyEnvironment());
+    if (!config.ok()) return failed(config.status());
+    declare_plugins(scan(plugin_search_path_from("", installation().library)), config.value());
+    write_output(info::variables_page(config.value()));
+    return 0;
 }
 
-int print_reports(const info::Options& options, Config& config) {
-    const Settings& settings = config.settings();
-    const auto folders = folders_of_the_library(settings);
-    const auto catalogue = PluginCatalogue::scan(
-        PluginFinder(folders), [](const FoundPlugin& found) { return info::examine_in_child(found); });
-    declare_plugins(catalogue, config);
-    if (options.variables) write_output(info::describe_variables(config));
-    if (options.plugins) write_output(info::describe_plugins(catalogue, folders));
-    Status reported = report_barriers(options, settings);
-    if (reported.ok()) reported = report_topology(options, settings);
-    return reported.ok() ? 0 : failed(reported);
-}
-
-// Malformed variables keep their defaults here, so that they do not hide the rest of the report.
+// Malformed variables keep their defaults here, so that they do not hide the rest of the report. The checks report them
+// as problems.
 int print(const info::Options& options) {
+    if (options.variables_page) return print_variables_page();
     const info::ReadableEnvironment environment{ProcessEnvironment{}};
-    for (const Status& error : environment.errors()) (void)failed(error);
-    if (options.version) write_output(info::describe_version());
+    if (!options.doctor && !options.summary)
+        for (const Status& error : environment.errors()) (void)failed(error);
     auto config = Config::read(environment);
     if (!config.ok()) return failed(config.status());
-    const int status = print_reports(options, config.value());
-    return environment.errors().empty() ? status : 1;
+    info::Reports reports;
+    const Status filled = Reporter(options, environment, config.value()).fill(reports);
+    // A failure leaves the reports before it; --draw and --save alone print nothing.
+    if (options.json)
+        write_output(info::to_json(reports));
+    else
+        write_output(info::describe(reports));
+    if (!filled.ok()) return failed(filled);
+    return environment.errors().empty() && !has_problem(reports) ? 0 : 1;
 }
 
 int run(const std::vector<std::string>& arguments) {

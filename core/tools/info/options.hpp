@@ -19,7 +19,12 @@ struct Options {
     bool topology = false;
     bool barriers = false;
     bool version = false;
+    bool doctor = false;
+    bool summary = false;  // no other report and no file is requested
+    bool json = false;
+    bool variables_page = false;  // --print-man-variables: the man page npushmem-variables(7); for the build
     int pes = 8;
+    bool pes_given = false;  // false: the summary and the checks are about one PE for each usable CPU
     int nodes = 1;
     std::string save;  // output file for the description of the machine (for NPUSHMEM_TOPO_FILE); empty: none
     std::string draw;  // output file for the drawing (SVG); empty: none

@@ -13,7 +13,7 @@
 #include "core/coll/barrier/tuning.hpp"
 #include "core/plugin/plugin_finder.hpp"
 #include "core/plugin/plugin_table.hpp"
-#include "core/runtime/job_transports.hpp"
+#include "core/tools/common/cli_documents.hpp"
 #include "npushmem.h"
 #include "topology/report/describe.hpp"
 
@@ -22,13 +22,6 @@ namespace npushmem::info {
 namespace {
 
 std::string quoted(const std::string& text) { return text.empty() ? "(empty)" : text; }
-
-// Users send reports to others, so reports do not contain the secrets of a job.
-bool is_secret(const std::string& name) {
-    for (const char* part : {"UNIQUEID", "SECRET", "SESSION_ID"})
-        if (name.find(part) != std::string::npos) return true;
-    return false;
-}
 
 std::string shown_value(const EffectiveValue& row) {
     return row.from_environment && !row.value.empty() && is_secret(row.name) ? "(set, not shown)" : quoted(row.value);
@@ -75,43 +68,54 @@ std::string describe_variables(const Config& config) {
     return text;
 }
 
-std::string describe_plugins(const PluginCatalogue& catalogue, const std::vector<std::string>& folders) {
+PluginReport report_plugins(const PluginCatalogue& catalogue, const std::vector<std::string>& folders) {
+    PluginReport report{folders, catalogue.entries(), absent_plugins(folders)};
+    std::erase_if(report.absent,
+                  [&](const AbsentPlugin& absent) { return catalogue.find(absent.kind, absent.name) != nullptr; });
+    return report;
+}
+
+std::string describe(const PluginReport& report) {
     std::string text = "searched, first match wins:\n";
-    for (const auto& folder : folders)
+    for (const auto& folder : report.folders)
         text += fmt::format("  {}{}\n", folder, std::filesystem::is_directory(folder) ? "" : "  (no such folder)");
     text += "plugins:\n";
-    for (const auto& entry : catalogue.entries()) {
+    for (const auto& entry : report.entries) {
         text += entry.usable() ? usable_lines(entry) : refused_lines(entry);
         for (const auto& path : entry.found.shadowed) text += fmt::format("             hides {}\n", path);
     }
-    for (const auto& absent : absent_plugins(folders))
-        if (catalogue.find(absent.kind, absent.name) == nullptr)
-            text += fmt::format("  {:<10} {:<10} absent: {}\n", name_of(absent.kind), absent.name, absent.why);
-    if (catalogue.entries().empty()) text += "  none found; set NPUSHMEM_PLUGIN_PATH to their folder\n";
+    for (const auto& absent : report.absent)
+        text += fmt::format("  {:<10} {:<10} absent: {}\n", name_of(absent.kind), absent.name, absent.why);
+    if (report.entries.empty()) text += "  none found; set NPUSHMEM_PLUGIN_PATH to their folder\n";
     return text;
 }
 
-std::string describe_topology(const JobView& job, std::span<const topology::NicClaim> claims, std::uint64_t machine) {
-    return topology::describe(job.machine) + "\n" + topology::describe(job.hosts.front()) + "\n" + describe_map(job) +
-           "\n" + topology::describe(claims, machine);
+std::string describe(const TopologyReport& report) {
+    const JobView& job = report.job;
+    return fmt::format("{}\n{}\n{}\n{}\nKernels, on hosts like this: {}\n", topology::describe(job.machine),
+                       topology::describe(job.hosts.front()), describe_map(job),
+                       topology::describe(report.claims, report.machine_key), report.kernels.text);
 }
 
-std::string describe_kernels(const Settings& settings, int pes, int nodes, double cores) {
+RemoteModeChoice preview_kernels(const Settings& settings, int pes, int nodes, double cores) {
     const HostOccupancy share{cores, (pes + nodes - 1) / nodes};
-    return fmt::format("Kernels, on hosts like this: {}\n",
-                       choose_remote_mode(settings.ib_enable_ibgda, nodes > 1, share).text);
+    return choose_remote_mode(settings.ib_enable_ibgda, nodes > 1, share);
 }
 
-Result<std::string> describe_barriers(const Settings& settings, int pes, int nodes, double cores) {
+Result<BarrierReport> preview_barrier(const Settings& settings, int pes, int nodes, double cores) {
     const auto tuning = barrier::Tuning::read(settings.coll_tuning_file);
     if (!tuning.ok()) return tuning.status().within("NPUSHMEM_COLL_TUNING_FILE");
     barrier::BarrierSelectionInput selection_input{.members = pes, .nodes = nodes, .mapped = nodes == 1};
     selection_input.pes_per_core = selection_input.pes_per_node() / cores;
-    const auto choice = barrier::choose(settings.barrier_algo, selection_input, tuning.value());
+    auto choice = barrier::choose(settings.barrier_algo, selection_input, tuning.value());
     if (!choice.ok()) return choice.status().within("NPUSHMEM_BARRIER_ALGO");
+    return BarrierReport{std::move(choice).value(), pes, nodes, cores};
+}
+
+std::string describe(const BarrierReport& report) {
     return fmt::format("barriers:\n{}barrier of {} PEs on {} host{} of {:.3g} usable cores: {} ({})\n",
-                       barrier::describe_algorithms(), pes, nodes, nodes == 1 ? "" : "s", cores,
-                       name_of(choice.value().plan), choice.value().why);
+                       barrier::describe_algorithms(), report.pes, report.nodes, report.nodes == 1 ? "" : "s",
+                       report.cores, name_of(report.choice.plan), report.choice.why);
 }
 
 std::string describe_version() {
@@ -120,6 +124,33 @@ std::string describe_version() {
         library_version.major, library_version.minor, library_version.patch, NPUSHMEM_MAJOR_VERSION,
         NPUSHMEM_MINOR_VERSION, NPUSHMEM_TRANSPORT_MAJOR, NPUSHMEM_TRANSPORT_MINOR, NPUSHMEM_BOOTSTRAP_MAJOR,
         NPUSHMEM_BOOTSTRAP_MINOR);
+}
+
+std::string variables_page(const Config& config) {
+    std::string text = man_head("npushmem-variables", 7, "environment variables of npushmem");
+    text +=
+        ".SH DESCRIPTION\n" +
+        man_paragraphs(
+            "Every PE reads these variables once, at start. All PEs of a job should have the same values, except "
+            "where a variable says otherwise. A malformed value ends the start with an error. A variable "
+            "NPUSHMEM_... that nothing reads is reported with the nearest known name.\n\n"
+            "npushmem-info -c prints the values in effect. Variables of plugins stand below the name of the plugin; "
+            "other plugins than those of this installation may have more.\n\n"
+            "Sizes accept a unit such as 64K or 1G, durations one such as 10s or 500ms.");
+    std::string subsystem;
+    for (const auto& row : config.effective()) {
+        if (row.subsystem != subsystem) text += fmt::format(".SH {}\n", row.subsystem);
+        subsystem = row.subsystem;
+        text += man_entry("NPUSHMEM_" + row.name, fmt::format("{}. Values: {}. Default: {}.", row.meaning, row.type,
+                                                              row.default_value.empty() ? "none" : row.default_value));
+    }
+    text += ".SH VARIABLES OF OPENSHMEM\n" +
+            man_paragraphs("They apply where the variable NPUSHMEM_... of the same meaning is not set.");
+    for (const auto& variable : standard_variables())
+        text += man_entry(
+            fmt::format("{}, {}", variable.names[0], variable.names[1]),
+            fmt::format("{}. Values: {}. Sets NPUSHMEM_{}.", variable.meaning, variable.accepted, variable.row));
+    return text + ".SH SEE ALSO\n" + man_paragraphs("npushmem-info(1), npushmem-run(1), npushmem(7)");
 }
 
 std::vector<AbsentPlugin> absent_plugins(const std::vector<std::string>& folders) {

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "core/base/config.hpp"
+#include "core/coll/barrier/algorithms.hpp"
 #include "core/plugin/plugin_catalogue.hpp"
 #include "core/plugin/plugin_finder.hpp"
+#include "core/runtime/job_transports.hpp"
 #include "core/tools/info/job_view.hpp"
 #include "topology/policy/nic_claim.hpp"
 
@@ -19,23 +21,9 @@ namespace npushmem::info {
 // are not shown.
 std::string describe_variables(const Config& config);
 
-// Lists the folders that are searched, then every plugin file with its description, or the stage and reason of its
-// refusal.
-std::string describe_plugins(const PluginCatalogue& catalogue, const std::vector<std::string>& folders);
-
-// Describes the machine, the NIC assignment of the first host's PEs, the transport map, and the NICs that jobs use now:
-// first on the machine with this key, then on others.
-std::string describe_topology(const JobView& job, std::span<const topology::NicClaim> claims, std::uint64_t machine);
-
-// Describes how kernels of `pes` PEs on `nodes` hosts of `cores` usable cores each reach PEs that are not mapped, and
-// why.
-std::string describe_kernels(const Settings& settings, int pes, int nodes, double cores);
-
-// Lists the barriers, and the one that NPUSHMEM_BARRIER_ALGO and the decision file choose for `pes` PEs on `nodes`
-// hosts of `cores` usable cores each. With one host all memory is mapped. Returns the errors of that choice.
-Result<std::string> describe_barriers(const Settings& settings, int pes, int nodes, double cores);
-
-std::string describe_version();
+// Returns the man page npushmem-variables(7): every variable with its values, default and meaning. The values in effect
+// are not part of it.
+std::string variables_page(const Config& config);
 
 // A plugin that could not be built, with the reason. The build writes a list of them next to the plugins.
 struct AbsentPlugin {
@@ -46,6 +34,46 @@ struct AbsentPlugin {
 
 // Reads the lists of all folders; a folder without a list is empty.
 std::vector<AbsentPlugin> absent_plugins(const std::vector<std::string>& folders);
+
+struct PluginReport {
+    std::vector<std::string> folders;  // in the order of the search
+    std::vector<PluginEntry> entries;
+    std::vector<AbsentPlugin> absent;  // without those that an entry has
+};
+
+PluginReport report_plugins(const PluginCatalogue& catalogue, const std::vector<std::string>& folders);
+// Lists the folders that are searched, then every plugin file with its description, or the stage and reason of its
+// refusal.
+std::string describe(const PluginReport& report);
+
+struct TopologyReport {
+    JobView job;
+    std::vector<topology::NicClaim> claims;  // of all jobs on this host
+    std::uint64_t machine_key = 0;           // claims with another key are on other machines
+    RemoteModeChoice kernels;
+};
+
+// Describes the machine, the NIC assignment of the first host's PEs, the transport map, the NICs that jobs use now
+// (first on this machine, then on others), and how kernels reach PEs that are not mapped.
+std::string describe(const TopologyReport& report);
+
+// Chooses how kernels of `pes` PEs on `nodes` hosts of `cores` usable cores each reach PEs that are not mapped.
+RemoteModeChoice preview_kernels(const Settings& settings, int pes, int nodes, double cores);
+
+struct BarrierReport {
+    barrier::Choice choice;
+    int pes = 1;
+    int nodes = 1;
+    double cores = 1;  // usable ones of a host
+};
+
+// The barrier that NPUSHMEM_BARRIER_ALGO and the decision file choose for `pes` PEs on `nodes` hosts of `cores` usable
+// cores each. With one host all memory is mapped. Returns the errors of that choice.
+Result<BarrierReport> preview_barrier(const Settings& settings, int pes, int nodes, double cores);
+// Lists the barriers, and the chosen one.
+std::string describe(const BarrierReport& report);
+
+std::string describe_version();
 
 // The devices of a machine that a drawing shows: the places of PEs and NICs, grouped by the bridges that separate them.
 // Other bridges are left out.

@@ -2,6 +2,7 @@
 #include "core/tools/run/options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "core/base/parse.hpp"
 #include "core/base/version.hpp"
+#include "core/tools/common/cli_documents.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "npushmem/plugin/status.hpp"
 
@@ -55,6 +57,43 @@ const char* const footer =
     "  npushmem-run -n 8 ./app --its-own-option\n"
     "  npushmem-run -n 8 --nodes 2 -x NPUSHMEM_INFO=1 --tag-output ./app";
 
+// The parts of the man page that the table of options does not contain.
+ManText man_text() {
+    return {
+        "start the PEs of an npushmem job",
+        "[--] program [arguments]",
+        "Starts N processes of the program as the PEs of one job, on this host or on several, and waits for them. "
+        "Options end at the program's name or at --; everything after it belongs to the program.\n\n"
+        "Every PE gets the launcher's environment and the variables of section ENVIRONMENT. Standard input goes to PE "
+        "0. The signals INT, TERM, HUP, QUIT, USR1, USR2, TSTP and CONT are forwarded to all PEs; a second INT or TERM "
+        "kills them. When a PE fails, the launcher names it, sends TERM to the others, and kills those that do not "
+        "end.\n\n"
+        "With --hosts the launcher starts itself on the hosts by the remote shell and sends the command and the "
+        "environment over the shell's standard input. PEs then get the variables NPUSHMEM_*, SHMEM_*, SMA_*, PATH and "
+        "LD_LIBRARY_PATH of the launcher and those of -x; all others are those of their host. In an allocation of "
+        "Slurm, PBS or LSF its hosts are used unless --hosts or --local is given.",
+        {{"0", "Every PE exited with 0."},
+         {"1",
+          "Every PE exited with 0, but calls of the library failed and the program did not ask for the failures "
+          "(NPUSHMEM_ON_ERROR)."},
+         {"2", "The command line is wrong."},
+         {"124", "The time limit of --timeout passed."},
+         {"125", "The launcher failed, or its output is lost."},
+         {"126", "The program cannot be run."},
+         {"127", "The program was not found."},
+         {"other", "The status of the first PE that failed; 128 + the number of the signal that ended it."}},
+        {{"NPUSHMEM_PE, NPUSHMEM_NPES", "Set for every PE: its number and the number of PEs."},
+         {"NPUSHMEM_BOOTSTRAP", "Set to UID for every PE, unless it is set."},
+         {"NPUSHMEM_UNIQUEID", "Set for every PE: how the PEs find each other. It contains the secret of the job."},
+         {"NPUSHMEM_EMULATED_HOST", "Set for every PE with --nodes."},
+         {"NPUSHMEM_*", "Configure the PEs. See npushmem-variables(7)."}},
+        {{"npushmem-run -n 8 ./app --its-own-option", "Eight PEs on this host:"},
+         {"npushmem-run -n 8 --nodes 2 -x NPUSHMEM_INFO=1 --tag-output ./app",
+          "Two emulated hosts of four PEs each, which report what they chose:"},
+         {"npushmem-run -n 8 --hosts a,b --rsh ssh ./app", "Four PEs on each of two hosts:"}},
+        "npushmem-info(1), npushmem-perf(1), oshrun(1), npushmem(7), npushmem-variables(7)"};
+}
+
 // CLI11 does not know the words that belong to the program.
 class HelpText final : public CLI::Formatter {
 public:
@@ -62,6 +101,21 @@ public:
         return fmt::format("Usage: {} [OPTIONS] [--] program [arguments]\n", name);
     }
 };
+
+template <class Value>
+using Choices = std::vector<std::pair<std::string, Value>>;
+
+const Choices<MapBy> map_rules{{"block", MapBy::block}, {"round-robin", MapBy::round_robin}};
+const Choices<Bind> bindings{{"auto", Bind::automatic},    {"none", Bind::none}, {"core", Bind::core},
+                             {"hwthread", Bind::hwthread}, {"numa", Bind::numa}, {"share", Bind::share},
+                             {"device", Bind::device}};
+
+template <class Value>
+std::vector<std::string> names_of(const Choices<Value>& choices) {
+    std::vector<std::string> names;
+    for (const auto& choice : choices) names.push_back(choice.first);
+    return names;
+}
 
 void declare(CLI::App& app, RawOptions& raw) {
     app.prefix_command();
@@ -88,7 +142,7 @@ void declare(CLI::App& app, RawOptions& raw) {
         ->type_name("K");
     app.add_option("--map-by", raw.map_by,
                    "Assign PEs to hosts by this rule: block (neighbours together, the default) or round-robin")
-        ->type_name("RULE");
+        ->type_name(fmt::format("RULE:{{{}}}", fmt::join(names_of(map_rules), ",")));
     app.add_option("-x", raw.exports, "Set VAR to value for every PE; may be repeated")
         ->type_name("VAR=value")
         ->allow_extra_args(false);
@@ -99,21 +153,13 @@ void declare(CLI::App& app, RawOptions& raw) {
                    "that the PE drives, never outside the CPUs that the launcher itself may use); auto (the default): "
                    "share with at "
                    "least as many cores as PEs, else none")
-        ->type_name("UNIT");
+        ->type_name(fmt::format("UNIT:{{{}}}", fmt::join(names_of(bindings), ",")));
     app.add_option("--timeout", raw.timeout, "End the job, with status 124, after this many seconds")
         ->type_name("SECONDS");
     app.add_flag("-v,--verbose", raw.verbose, "Report where each PE starts and how it ends");
     app.formatter(std::make_shared<HelpText>());
     app.footer(footer);
 }
-
-template <class Value>
-using Choices = std::vector<std::pair<std::string, Value>>;
-
-const Choices<MapBy> map_rules{{"block", MapBy::block}, {"round-robin", MapBy::round_robin}};
-const Choices<Bind> bindings{{"auto", Bind::automatic},    {"none", Bind::none}, {"core", Bind::core},
-                             {"hwthread", Bind::hwthread}, {"numa", Bind::numa}, {"share", Bind::share},
-                             {"device", Bind::device}};
 
 template <class Value>
 std::string name_in(const Choices<Value>& names, Value wanted) {
@@ -123,12 +169,10 @@ std::string name_in(const Choices<Value>& names, Value wanted) {
 
 template <class Value>
 Result<Value> choice(const char* option, const std::string& text, const Choices<Value>& all) {
-    std::vector<std::string> names;
-    for (const auto& [name, value] : all) {
+    for (const auto& [name, value] : all)
         if (name == text) return value;
-        names.push_back(name);
-    }
-    return Status{Code::argument, fmt::format("{} must be one of {}, not '{}'", option, fmt::join(names, ", "), text)};
+    return Status{Code::argument,
+                  fmt::format("{} must be one of {}, not '{}'", option, fmt::join(names_of(all), ", "), text)};
 }
 
 Result<int> whole_number(const char* option, const std::string& text, int high) {
@@ -285,6 +329,7 @@ std::variant<Options, EarlyExit> parse_options(const std::vector<std::string>& a
     CLI::App app{"Starts N processes as the PEs of one npushmem job, on this host or on several.", "npushmem-run"};
     RawOptions raw;
     declare(app, raw);
+    if (auto document = requested_document(app, man_text(), arguments)) return EarlyExit{0, std::move(*document)};
     try {
         auto words = with_np_as_n(arguments, app);
         app.parse(std::vector<std::string>(words.rbegin(), words.rend()));

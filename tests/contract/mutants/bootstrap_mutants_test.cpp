@@ -55,7 +55,7 @@ const SeededDefect seeded_defects[] = {
     {"abort_without_reason", StarDefect::abort_without_reason, "abort_wakes_who_waits_in_a_barrier", 3,
      "the cause is missing"},
     {"abort_not_reported", StarDefect::abort_not_reported, "check_reports_an_abort", 3, "has left the job"},
-    {"long_reason_rejected", StarDefect::long_reason_rejected, "a_very_long_reason_arrives_at_least_in_part", 2,
+    {"long_reason_rejected", StarDefect::long_reason_rejected, "a_very_long_reason_arrives_in_part_or_whole", 2,
      "too long"},
     {"usable_after_abort", StarDefect::usable_after_abort, "calls_after_an_abort_fail", 1, "a barrier after abort"},
     {"check_waits", StarDefect::check_waits, "check_never_blocks", 3, hangs},

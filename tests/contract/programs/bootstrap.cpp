@@ -24,10 +24,12 @@
 #include "core/plugin/loader.hpp"
 #include "core/plugin/opened_plugin.hpp"
 #include "core/plugin/plugin_finder.hpp"
+#include "core/tools/common/cli_documents.hpp"
 #include "npushmem/testing/contract.hpp"
 #include "tests/contract/bootstrap/bootstrap_case.hpp"
 #include "tests/contract/bootstrap/reserved_port.hpp"
 #include "tests/contract/bootstrap/run_case.hpp"
+#include "tests/contract/programs/man_texts.hpp"
 #include "tests/contract/split_arguments.hpp"
 
 namespace npushmem::contract {
@@ -170,7 +172,7 @@ int run_program(int argc, char** argv) {
     SplitArguments arguments(argc, argv);
     BootstrapOptions options;
     options.plugin_path = ProcessEnvironment().get("NPUSHMEM_PLUGIN_PATH").value_or("");
-    CLI::App app("Runs the bootstrap contract over a plugin.");
+    CLI::App app("Runs the bootstrap contract over a plugin.", "npushmem-contract-bootstrap");
     app.footer(
         "Each case runs in a process of its own, which starts the ranks; they connect by a unique id if the plugin "
         "makes "
@@ -199,6 +201,7 @@ int run_program(int argc, char** argv) {
                    "seconds until a case has failed; with --of, half of the limit of all "
                    "cases (default: 120)")
         ->check(CLI::Range(1, 86400));
+    if (print_requested_document(app, bootstrap_man_text(), argc, argv)) return 0;
     CLI11_PARSE(app, arguments.ours, argv);
     initialise_gtest(arguments, options_for_gtest(options));
     return run(options);

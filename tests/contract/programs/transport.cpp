@@ -14,8 +14,10 @@
 #include "core/base/streams.hpp"
 #include "core/plugin/plugin_finder.hpp"
 #include "core/plugin/transport_stack.hpp"
+#include "core/tools/common/cli_documents.hpp"
 #include "npushmem/testing/contract.hpp"
 #include "tests/contract/case_process.hpp"
+#include "tests/contract/programs/man_texts.hpp"
 #include "tests/contract/split_arguments.hpp"
 
 namespace npushmem::contract {
@@ -124,7 +126,8 @@ int run_program(int argc, char** argv) {
 
     Options options;
     options.plugin_path = ProcessEnvironment().get("NPUSHMEM_PLUGIN_PATH").value_or("");
-    CLI::App app("Runs the transport contract over plugins. Each case runs in a process of its own.");
+    CLI::App app("Runs the transport contract over plugins. Each case runs in a process of its own.",
+                 "npushmem-contract-transport");
     app.footer(
         "GoogleTest's options work as well, such as --gtest_brief=1 and --gtest_repeat=10. NPUSHMEM_CONTRACT_VERBOSE=1 "
         "prints what the processes of all cases write, not only of failed ones.");
@@ -145,6 +148,7 @@ int run_program(int argc, char** argv) {
     app.add_option("--deadline", options.deadline, "seconds after which a case fails (default: 120)")
         ->check(CLI::Range(1, 86400));
     app.add_flag("--in-process", options.in_process, "run the cases in this process, for a debugger");
+    if (print_requested_document(app, transport_man_text(), argc, argv)) return 0;
     CLI11_PARSE(app, arguments.ours, argv);
     if (options.in_process) (void)::setenv("NPUSHMEM_CONTRACT_IN_PROCESS", "1", 1);
     init_googletest(options, arguments);

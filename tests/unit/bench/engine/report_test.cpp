@@ -55,5 +55,15 @@ TEST(JsonReport, IsParsedAsItWasWritten) {
     EXPECT_EQ(variants[0]["gb_per_s"], 102.4);
 }
 
+TEST(JsonReport, OfATableHasAnObjectForEachRow) {
+    const ResultTable table{
+        "soup", {"name", "time_us", "pes"}, {{"a", 1.5, std::int64_t{2}}, {"b", 0.5, std::int64_t{4}}}};
+    const auto document = nlohmann::json::parse(json_report(table));
+    EXPECT_EQ(document["title"], "soup");
+    ASSERT_EQ(document["rows"].size(), 2U);
+    EXPECT_EQ(document["rows"][0], nlohmann::json::parse(R"({"name": "a", "time_us": 1.5, "pes": 2})"));
+    EXPECT_EQ(document["rows"][1]["pes"], 4);
+}
+
 }  // namespace
 }  // namespace npushmem::bench

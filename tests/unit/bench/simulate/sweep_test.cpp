@@ -38,6 +38,21 @@ TEST(Sweep, DrawsALineForEachAlgorithmAndMarksTheCrossovers) {
     EXPECT_THAT(svg, HasSubstr("from 4 PEs many is the fastest"));
 }
 
+TEST(Sweep, ReportsEachSimulationWithTheShareOfThoseBefore) {
+    std::vector<SweepStep> steps;
+    const std::vector<barrier::Plan> plans{{barrier::dissemination_id}, barrier::parse_plan("two_proc").value()};
+    ASSERT_TRUE(sweep(plans, {2, 6}, 1, default_model(), [&](const SweepStep& step) { steps.push_back(step); }).ok());
+    ASSERT_EQ(steps.size(), 4U);
+    EXPECT_EQ(steps[0].algorithm, "dissemination");
+    EXPECT_EQ(steps[3].algorithm, "two_proc");
+    EXPECT_EQ(steps[3].members, 6);
+    EXPECT_EQ(steps[3].done, 3U);
+    EXPECT_EQ(steps[3].total, 4U);
+    EXPECT_DOUBLE_EQ(steps[0].share, 0);
+    EXPECT_DOUBLE_EQ(steps[1].share, 2.0 / 16);
+    EXPECT_DOUBLE_EQ(steps[3].share, 10.0 / 16);
+}
+
 TEST(Sweep, RunsTheSimulations) {
     const std::vector<barrier::Plan> plans{{barrier::dissemination_id}, barrier::parse_plan("two_proc").value()};
     auto result = sweep(plans, {2, 16}, 1, default_model());

@@ -92,6 +92,7 @@ TEST_F(ContextQueues, ADeadPeIsForgottenOnceAndOnlyIfItWasUsed) {
     EXPECT_CALL(transport, forget(_)).Times(0);
     peers->forget(1);
     ::testing::Mock::VerifyAndClearExpectations(&transport);
+    EXPECT_CALL(transport, poll_event(_)).WillRepeatedly(Return(Code::again));
     expect_connection(1);
     post(*first, 1);
     EXPECT_CALL(transport, forget(1)).WillOnce(Return(Code::ok));

@@ -46,10 +46,24 @@ TEST(InfoOptions, TheVersionOptionIsACapitalLetter) {
     EXPECT_EQ(exit_of({"-v"}).status, 2);
 }
 
-TEST(InfoOptions, PrintsHelpWithoutArguments) {
-    for (const auto& arguments : {std::vector<std::string>{}, {"--help"}}) {
-        EXPECT_EQ(exit_of(arguments).status, 0);
-        EXPECT_THAT(exit_of(arguments).text, HasSubstr("--topology"));
+TEST(InfoOptions, PrintsHelp) {
+    EXPECT_EQ(exit_of({"--help"}).status, 0);
+    EXPECT_THAT(exit_of({"--help"}).text, HasSubstr("--topology"));
+}
+
+TEST(InfoOptions, TheSummaryIsPrintedWhenNothingElseIs) {
+    for (const auto& arguments : {std::vector<std::string>{}, {"--json"}, {"-n", "3"}}) {
+        const auto parsed = parse_options(arguments);
+        const auto* options = std::get_if<Options>(&parsed);
+        ASSERT_NE(options, nullptr);
+        EXPECT_TRUE(options->summary);
+        EXPECT_EQ(options->pes_given, !arguments.empty() && arguments[0] == "-n");
+    }
+    for (const char* argument : {"-p", "-t", "-c", "-b", "-V", "--doctor", "--draw=x.svg", "--save=x.xml"}) {
+        const auto parsed = parse_options({argument});
+        const auto* options = std::get_if<Options>(&parsed);
+        ASSERT_NE(options, nullptr);
+        EXPECT_FALSE(options->summary) << argument;
     }
 }
 

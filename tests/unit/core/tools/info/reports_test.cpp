@@ -43,14 +43,29 @@ TEST(DescribeVariables, MarksAnUnsetSecretAsEmpty) {
     EXPECT_THAT(describe_variables(config.value()), HasSubstr("NPUSHMEM_UNIQUEID = (empty)"));
 }
 
+TEST(VariablesPage, ListsVariablesOfRuntimeAndPluginsWithoutTheirValues) {
+    auto config = Config::read(FakeEnvironment{{"NPUSHMEM_SYMMETRIC_SIZE", "77M"}, {"NPUSHMEM_X_DEPTH", "5"}});
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    const npushmem_config_row rows[] = {{"X_DEPTH", "64", "int 1..100", "depth of the queue"}};
+    ASSERT_TRUE(config.value().declare("x", rows).ok());
+    const std::string page = variables_page(config.value());
+    EXPECT_THAT(page, HasSubstr(".SH NAME\nnpushmem\\-variables \\- "));
+    EXPECT_THAT(page, HasSubstr(".SH x\n.TP\n\\fBNPUSHMEM_X_DEPTH\\fR\ndepth of the queue. Values: int 1..100. "
+                                "Default: 64."));
+    for (const auto& row : config_rows())
+        EXPECT_THAT(page, HasSubstr(std::string("\\fBNPUSHMEM_") + row.name + "\\fR\n"));
+    EXPECT_THAT(page, HasSubstr("SHMEM_SYMMETRIC_SIZE, SMA_SYMMETRIC_SIZE"));
+    EXPECT_THAT(page, Not(HasSubstr("77M")));
+}
+
 std::string barriers(const FakeEnvironment& environment, int pes, int nodes, double cores) {
     auto config = Config::read(environment);
     EXPECT_TRUE(config.ok()) << config.status().message();
-    const auto text = describe_barriers(config.value().settings(), pes, nodes, cores);
-    return text.ok() ? text.value() : text.status().message();
+    const auto report = preview_barrier(config.value().settings(), pes, nodes, cores);
+    return report.ok() ? describe(report.value()) : report.status().message();
 }
 
-TEST(DescribeBarriers, ListsTheAlgorithmsAndReportsTheChoiceWithItsReason) {
+TEST(PreviewBarrier, ListsTheAlgorithmsAndReportsTheChoiceWithItsReason) {
     EXPECT_THAT(barriers({}, 8, 1, 2), HasSubstr("dissemination_k:k"));
     EXPECT_THAT(barriers({}, 8, 1, 2),
                 HasSubstr("barrier of 8 PEs on 1 host of 2 usable cores: shared_counter (4 PEs"));
@@ -66,16 +81,14 @@ TEST(DescribeBarriers, ListsTheAlgorithmsAndReportsTheChoiceWithItsReason) {
 std::string kernels(const FakeEnvironment& environment, int pes, int nodes, double cores) {
     auto config = Config::read(environment);
     EXPECT_TRUE(config.ok()) << config.status().message();
-    return describe_kernels(config.value().settings(), pes, nodes, cores);
+    return preview_kernels(config.value().settings(), pes, nodes, cores).text;
 }
 
-TEST(DescribeKernels, ReportsTheRemoteModeWithItsReason) {
-    EXPECT_THAT(kernels({}, 8, 2, 8),
-                AllOf(StartsWith("Kernels, on hosts like this: by a proxy thread to PEs that are not mapped"),
-                      HasSubstr("4 PEs with a proxy each have room on 8 CPUs")));
-    EXPECT_THAT(kernels({}, 9, 2, 8),
-                AllOf(StartsWith("Kernels, on hosts like this: direct to PEs that are not mapped, each core by itself"),
-                      HasSubstr("5 PEs with a proxy each would share 8 CPUs")));
+TEST(PreviewKernels, ReportsTheRemoteModeWithItsReason) {
+    EXPECT_THAT(kernels({}, 8, 2, 8), AllOf(StartsWith("by a proxy thread to PEs that are not mapped"),
+                                            HasSubstr("4 PEs with a proxy each have room on 8 CPUs")));
+    EXPECT_THAT(kernels({}, 9, 2, 8), AllOf(StartsWith("direct to PEs that are not mapped, each core by itself"),
+                                            HasSubstr("5 PEs with a proxy each would share 8 CPUs")));
     EXPECT_THAT(kernels({{"NPUSHMEM_IB_ENABLE_IBGDA", "0"}}, 16, 2, 2),
                 AllOf(HasSubstr("by a proxy thread"), HasSubstr("NPUSHMEM_IB_ENABLE_IBGDA=0")));
     EXPECT_THAT(kernels({{"NPUSHMEM_IB_ENABLE_IBGDA", "0"}}, 8, 1, 8),
