@@ -5,7 +5,13 @@ include(CMakePackageConfigHelpers)
 install(TARGETS npushmem npushmem_openshmem npushmem_headers EXPORT npushmem_targets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT development)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development
-        PATTERN "testing" EXCLUDE)
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "testing" EXCLUDE)
+foreach(guide api:include npu:include/npushmem/npu plugin:include/npushmem/plugin)
+  string(REGEX MATCH "(.*):(.*)" guide "${guide}")
+  install(FILES "${CMAKE_MATCH_2}/README.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}/guides" RENAME "${CMAKE_MATCH_1}.md"
+          COMPONENT development)
+endforeach()
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT runtime)
 install(EXPORT npushmem_targets NAMESPACE npushmem:: FILE npushmem-targets.cmake
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/npushmem" COMPONENT development)
 
@@ -17,6 +23,7 @@ install(FILES "${CMAKE_BINARY_DIR}/npushmem-config.cmake" "${CMAKE_BINARY_DIR}/n
 
 # From the folder of the .pc file back to the prefix, so that a moved installation stays usable.
 file(RELATIVE_PATH NPUSHMEM_PC_TO_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+string(REGEX REPLACE "/$" "" NPUSHMEM_PC_TO_PREFIX "${NPUSHMEM_PC_TO_PREFIX}")
 configure_file(cmake/npushmem.pc.in "${CMAKE_BINARY_DIR}/npushmem.pc" @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/npushmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
 configure_file(cmake/npushmem-openshmem.pc.in "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" @ONLY)
@@ -24,7 +31,7 @@ install(FILES "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" DESTINATION "${CMAKE_I
 
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/tests/outside/examples" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
 
-# What tests of plugins need: the contracts as a library, mocks, fakes, matchers. The tests build the library.
+# What tests of plugins need: the contracts as a library, mocks, fakes, matchers.
 if(TARGET npushmem_testing)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/npushmem/testing" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/npushmem"
           COMPONENT testing)
@@ -84,16 +91,21 @@ if(reference_files)
   add_custom_target(reference ALL DEPENDS ${reference_files})
 endif()
 
-# The compilers and the launcher of OpenSHMEM by the names that its programs expect.
-file(RELATIVE_PATH OSH_TO_PREFIX "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix")
+# The compilers and the launcher of OpenSHMEM by the names that its programs expect. A distribution where another package owns
+# these names installs them in another folder.
+set(NPUSHMEM_OPENSHMEM_BINDIR "${CMAKE_INSTALL_BINDIR}" CACHE STRING
+    "Folder of oshcc, oshc++ and oshrun, relative to the installation prefix")
+file(RELATIVE_PATH OSH_TO_PREFIX "/prefix/${NPUSHMEM_OPENSHMEM_BINDIR}" "/prefix")
+string(REGEX REPLACE "/$" "" OSH_TO_PREFIX "${OSH_TO_PREFIX}")
 function(npushmem_install_compiler tool language variable compiler)
   set(OSH_TOOL ${tool})
   set(OSH_LANGUAGE ${language})
   set(OSH_VARIABLE ${variable})
   set(OSH_COMPILER ${compiler})
   configure_file(core/tools/openshmem/compiler.in "${CMAKE_BINARY_DIR}/openshmem/${tool}" @ONLY)
-  install(PROGRAMS "${CMAKE_BINARY_DIR}/openshmem/${tool}" DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT development)
+  install(PROGRAMS "${CMAKE_BINARY_DIR}/openshmem/${tool}" DESTINATION "${NPUSHMEM_OPENSHMEM_BINDIR}" COMPONENT development)
 endfunction()
 npushmem_install_compiler(oshcc C OSHCC cc)
 npushmem_install_compiler(oshc++ C++ OSHCXX c++)
-install(PROGRAMS core/tools/openshmem/oshrun DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime)
+configure_file(core/tools/openshmem/oshrun.in "${CMAKE_BINARY_DIR}/openshmem/oshrun" @ONLY)
+install(PROGRAMS "${CMAKE_BINARY_DIR}/openshmem/oshrun" DESTINATION "${NPUSHMEM_OPENSHMEM_BINDIR}" COMPONENT runtime)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Build options, the language standard, warnings, sanitizers, and where build products go.
 option(NPUSHMEM_BUILD_TESTS "Build the tests" ON)
+option(NPUSHMEM_BUILD_TESTING_KIT "Build npushmem::testing and the contract programs even without the tests" ON)
 option(NPUSHMEM_BUILD_BENCH "Build npushmem-perf and the benchmarks" ON)
 option(NPUSHMEM_WERROR "Treat warnings as errors" OFF)
 option(NPUSHMEM_UNITY_BUILD "Compile the files of a folder in groups: half of the time, but a missing #include is not seen" OFF)

@@ -17,6 +17,9 @@
 #ifndef NPUSHMEM_INSTALLED_PLUGIN_DIR
 #define NPUSHMEM_INSTALLED_PLUGIN_DIR "/usr/local/lib/npushmem"
 #endif
+#ifndef NPUSHMEM_BIN_TO_LIB
+#define NPUSHMEM_BIN_TO_LIB "../lib"
+#endif
 
 namespace npushmem {
 namespace {
@@ -63,6 +66,8 @@ std::vector<std::string> plugin_search_path_from(std::string_view user_path, std
     if (const fs::path own = own_directory; !own.empty()) {
         append_once(out, own / "npushmem");
         append_once(out, own / ".." / "lib" / "npushmem");
+        // Programs that contain this code, where the libraries are in lib64 or lib/<architecture>.
+        append_once(out, own / NPUSHMEM_BIN_TO_LIB / "npushmem");
     }
     append_once(out, NPUSHMEM_INSTALLED_PLUGIN_DIR);
     return out;
