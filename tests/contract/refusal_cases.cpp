@@ -247,8 +247,8 @@ void null_buffers_are_refused_unless_empty(Fabric& fabric) {
 }
 
 // A handle of memory that its owner has deregistered may still be imported, because the importer cannot know. Whatever
-// an operation on it does, it ends. The memory itself exists until the end of the case. Not over networks: a NIC may drop
-// such an operation without a word.
+// an operation on it does, it ends. The memory itself exists until the end of the case. Not over networks: a NIC may
+// drop such an operation without a word.
 void operations_on_deregistered_memory_end(Fabric& fabric) {
     for (const auto& [from, to] : connected_pairs(fabric)) {
         Pe& pe = fabric.pe(from);

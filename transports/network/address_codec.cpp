@@ -33,16 +33,21 @@ void append(Bytes& out, const Plain& value) {
     out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-// Computed with its own place zero.
-std::uint64_t checksum_of(std::span<const std::byte> blob) {
-    Bytes copy(blob.begin(), blob.end());
-    std::memset(copy.data() + offsetof(BlobHeader, checksum), 0, sizeof(BlobHeader::checksum));
-    return hash_bytes({reinterpret_cast<const char*>(copy.data()), copy.size()});
+// Computed with its own place zero. `rest` is what follows the header.
+std::uint64_t checksum_of(BlobHeader header, std::span<const std::byte> rest) {
+    header.checksum = 0;
+    Bytes all;
+    append(all, header);
+    all.insert(all.end(), rest.begin(), rest.end());
+    return hash_bytes({reinterpret_cast<const char*>(all.data()), all.size()});
 }
 
-void seal(Bytes& blob) {
-    const std::uint64_t checksum = checksum_of(blob);
-    std::memcpy(blob.data() + offsetof(BlobHeader, checksum), &checksum, sizeof checksum);
+Bytes sealed(BlobHeader header, const Bytes& rest) {
+    header.checksum = checksum_of(header, rest);
+    Bytes out;
+    append(out, header);
+    out.insert(out.end(), rest.begin(), rest.end());
+    return out;
 }
 
 // Removes the header from `bytes`.
@@ -50,7 +55,6 @@ Status read_header(std::span<const std::byte>& bytes, std::uint32_t magic, const
     if (bytes.size() < sizeof header)
         return {Code::protocol,
                 fmt::format("{} bytes are too few for the {} of a network transport", bytes.size(), what)};
-    const std::span<const std::byte> whole = bytes;
     std::memcpy(&header, bytes.data(), sizeof header);
     bytes = bytes.subspan(sizeof header);
     if (header.magic != magic)
@@ -59,23 +63,20 @@ Status read_header(std::span<const std::byte>& bytes, std::uint32_t magic, const
         return {Code::protocol, fmt::format("the peer's {} has version {}, this PE's has {}: all PEs must run the same "
                                             "npushmem",
                                             what, header.version, version)};
-    if (header.checksum != checksum_of(whole))
+    if (header.checksum != checksum_of(header, bytes))
         return {Code::protocol,
                 fmt::format("the peer's {} of {} bytes was changed on its way: its checksum does not match", what,
-                            whole.size())};
+                            sizeof header + bytes.size())};
     return {};
 }
 
 }  // namespace
 
 Bytes encode(const EndpointAddress& address) {
-    Bytes out;
-    append(out, BlobHeader{address_magic, version, static_cast<std::uint16_t>(address.protocol.size()), 0});
     const auto protocol = std::as_bytes(std::span(address.protocol));
-    out.insert(out.end(), protocol.begin(), protocol.end());
-    out.insert(out.end(), address.wire.begin(), address.wire.end());
-    seal(out);
-    return out;
+    Bytes rest(protocol.begin(), protocol.end());
+    rest.insert(rest.end(), address.wire.begin(), address.wire.end());
+    return sealed({address_magic, version, static_cast<std::uint16_t>(address.protocol.size()), 0}, rest);
 }
 
 Result<EndpointAddress> decode_address(std::span<const std::byte> bytes) {
@@ -89,12 +90,10 @@ Result<EndpointAddress> decode_address(std::span<const std::byte> bytes) {
 }
 
 Bytes encode(const NetworkHandle& handle) {
-    Bytes out;
-    append(out, BlobHeader{handle_magic, version, static_cast<std::uint16_t>(handle.key.size()), 0});
-    append(out, Place{handle.region, handle.base, handle.bytes});
-    out.insert(out.end(), handle.key.begin(), handle.key.end());
-    seal(out);
-    return out;
+    Bytes rest;
+    append(rest, Place{handle.region, handle.base, handle.bytes});
+    rest.insert(rest.end(), handle.key.begin(), handle.key.end());
+    return sealed({handle_magic, version, static_cast<std::uint16_t>(handle.key.size()), 0}, rest);
 }
 
 Result<NetworkHandle> decode_handle(std::span<const std::byte> bytes) {
