@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/tools/info/doctor.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -168,7 +169,8 @@ TEST_F(Doctor, OnlyNotesOtherPlugins) {
     expect(Severity::note, "transport mine", "major version 9", "remove");
     plugins.back() = plugin_entry(PluginKind::transport, "mine");
     plugins.back().minor += 3;
-    expect(Severity::note, "transport mine", "built for interface 1.3", "headers");
+    expect(Severity::note, "transport mine", fmt::format("built for interface 1.{}", NPUSHMEM_TRANSPORT_MINOR + 3),
+           "headers");
 }
 
 TEST_F(Doctor, ReportsSharedMemoryThatCannotBeMapped) {
