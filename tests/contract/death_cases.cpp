@@ -37,6 +37,7 @@ void kill_the_victim(const Subject& subject) {
     ASSERT_TRUE(release_from(processes, survivors, "after the death"));
     ASSERT_TRUE(serve_exchange(processes, survivors, 0));
     ASSERT_TRUE(serve_exchange(processes, survivors, 1));
+    ASSERT_TRUE(release_from(processes, survivors, "checked"));
     processes.expect_all_to_end();
 }
 
@@ -63,6 +64,7 @@ void survive(PeProcess& process, Work work) {
         EXPECT_EQ(events.count(victim), 1) << "events about the same dead PE";
     }
     for (const int other : survivors) EXPECT_EQ(events.count(other), 0) << "living PE " << other << " was reported";
+    process.reached("checked");  // the end of a survivor may be an event for the other
 }
 
 template <Work what>
@@ -135,6 +137,7 @@ void end_one_then_kill_one(const Subject& subject) {
     processes.signal(killed_later, SIGKILL);
     ASSERT_TRUE(release_from(processes, survivors, "after the death"));
     ASSERT_TRUE(serve_exchange(processes, survivors, 2));
+    ASSERT_TRUE(release_from(processes, survivors, "checked"));
     processes.expect_all_to_end();
 }
 
@@ -155,6 +158,7 @@ void see_one_end(PeProcess& process) {
     EXPECT_LE(events.count(ending), 1) << "events about the PE that ended normally";
     EXPECT_LE(events.count(killed_later), 1) << "events about the PE that was killed";
     for (const int other : survivors) EXPECT_EQ(events.count(other), 0) << "living PE " << other << " was reported";
+    process.reached("checked");  // the end of a survivor may be an event for the other
 }
 
 // A PE is stopped, and continues.
@@ -175,6 +179,7 @@ void stop_and_continue(const Subject& subject) {
     ASSERT_TRUE(release_from(processes, survivors, "delivered"));
     processes.go(victim);
     ASSERT_TRUE(serve_exchange(processes, all_of(victim + 1), 1));
+    ASSERT_TRUE(release_from(processes, all_of(victim + 1), "checked"));
     processes.expect_all_to_end();
 }
 
@@ -225,6 +230,7 @@ void see_one_stop(PeProcess& process) {
     }
     exchange(process, all_of(victim + 1), 1);
     for (int other = 0; other <= victim; ++other) EXPECT_EQ(events.count(other), 0) << "PE " << other;
+    process.reached("checked");  // the end of a PE may be an event for the others
 }
 
 // A PE is killed while another, an instance in the parent, connects to it. It takes the place of PE 0.
