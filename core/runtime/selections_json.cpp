@@ -1,5 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The start report as JSON. The only file of the library that uses nlohmann-json.
+#if !__has_include(<nlohmann/json.hpp>)
+
+#include "core/runtime/selections.hpp"
+
+namespace npushmem {
+std::string to_json(const StartReport&) {
+    return R"({"error": "this npushmem was built without nlohmann-json: install nlohmann-json3-dev and build again"})";
+}
+}  // namespace npushmem
+
+#else
+
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
@@ -165,3 +177,5 @@ std::string to_json(const StartReport& report) {
 }
 
 }  // namespace npushmem
+
+#endif

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#if !__has_include(<nlohmann/json.hpp>)
+
+#include "core/tools/info/reports_json.hpp"
+
+namespace npushmem::info {
+std::string to_json(const Reports&) {
+    return R"({"error": "this npushmem was built without nlohmann-json: install nlohmann-json3-dev and build again"})";
+}
+}  // namespace npushmem::info
+
+#else
+
 #include "core/tools/info/reports_json.hpp"
 
 #include <fmt/format.h>
@@ -267,3 +279,5 @@ std::string to_json(const Reports& reports) {
 }
 
 }  // namespace npushmem::info
+
+#endif
