@@ -5,7 +5,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <string_view>
@@ -22,15 +21,19 @@ constexpr int max_ranks = 1 << 16;
 constexpr Milliseconds hub_grace{2000};
 // Between two attempts to connect to a rank 0 that does not listen yet.
 constexpr int retry_ms = 5;
+// As a rank or a number of ranks.
+constexpr int not_given = -1;
 
+// The program's number, else the variable's.
 Result<int> read_number(const Host& host, const char* name, int given) {
-    if (given >= 0) return given;
+    if (given != not_given) return given;
     const std::string text = host.config(name);
-    if (text.empty()) return -1;
+    if (text.empty()) return not_given;
     int out = -1;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), out);
-    if (parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size()) return std::max(out, -1);
-    return Status{Code::config, "NPUSHMEM_" + std::string(name) + "='" + text + "' is not a whole number"};
+    if (parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size() && out >= not_given) return out;
+    return Status{Code::config, "NPUSHMEM_" + std::string(name) + "='" + text +
+                                    "': expected a whole number from 0, or -1: not given"};
 }
 
 // "250ms", "2.5s", "2m"; seconds without a unit.
@@ -56,25 +59,62 @@ std::string hexadecimal(std::span<const std::byte> bytes) {
     return out;
 }
 
-// The name of the job's socket, or "" without an id and a session. An id of any bootstrap serves: only its text counts.
-// The name has the first bytes of the id, and a hash of all of them, because a name is shorter than an id.
-std::string socket_name(const Host& host, const npushmem_bootstrap_params& params) {
-    std::string id = host.config("UNIQUEID");
-    if (params.uniqueid != nullptr)
-        id = hexadecimal({static_cast<const std::byte*>(params.uniqueid), NPUSHMEM_UNIQUEID_BYTES});
-    const std::string session = host.config("MINE_SESSION");
-    if (id.empty() && session.empty()) return {};
-    const std::string& text = id.empty() ? session : id;
-    std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-    for (const char each : text) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3;
+// An id: the magic, random bytes, and the checksum of the plugin's name and of the bytes before. The checksum detects
+// damage and ids of other bootstraps. It is no signature.
+using Id = std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES>;
+constexpr std::string_view id_magic = "NPUSHBID";
+constexpr std::size_t checked_bytes = NPUSHMEM_UNIQUEID_BYTES - sizeof(std::uint64_t);
+
+constexpr std::uint64_t hash_start = 0xcbf29ce484222325;
+
+// FNV-1a. `hash` is that of the bytes before.
+std::uint64_t hash_of(std::span<const std::byte> bytes, std::uint64_t hash = hash_start) {
+    for (const std::byte each : bytes) hash = (hash ^ std::to_integer<std::uint64_t>(each)) * 0x100000001b3;
+    return hash;
+}
+
+std::uint64_t id_checksum(Id id) {
+    constexpr std::string_view plugin = "mine";
+    return hash_of(id.first(checked_bytes), hash_of(std::as_bytes(std::span(plugin))));
+}
+
+Status check_id(Id id) {
+    const auto refuse = [](const std::string& why) {
+        return Status{Code::argument, "cannot join the job: the " + std::to_string(NPUSHMEM_UNIQUEID_BYTES) +
+                                          " bytes are no unique id of the bootstrap mine: " + why +
+                                          "; pass all bytes of this bootstrap's get_uniqueid unchanged to every rank"};
+    };
+    if (std::memcmp(id.data(), id_magic.data(), id_magic.size()) != 0)
+        return refuse("they begin with " + hexadecimal(id.first(id_magic.size())) + " instead of " +
+                      hexadecimal(std::as_bytes(std::span(id_magic))));
+    std::uint64_t stored = 0;
+    std::memcpy(&stored, id.data() + checked_bytes, sizeof stored);
+    if (stored != id_checksum(id)) return refuse("the checksum is wrong");
+    return {};
+}
+
+// The name of the job's socket, or "" without an id and a session. It has the first bytes of the id, and a hash of all
+// of them, because a name is shorter than an id. The program's id must be one of get_uniqueid. NPUSHMEM_UNIQUEID serves
+// with any text: npushmem-run sets it to an id of another bootstrap unless NPUSHMEM_BOOTSTRAP selects this one.
+Result<std::string> socket_name(const Host& host, const npushmem_bootstrap_params& params) {
+    std::string text = host.config("UNIQUEID");
+    if (params.uniqueid != nullptr) {
+        const Id id(static_cast<const std::byte*>(params.uniqueid), NPUSHMEM_UNIQUEID_BYTES);
+        if (Status valid = check_id(id); !valid.ok()) return valid;
+        text = hexadecimal(id);
+    }
+    if (text.empty()) text = host.config("MINE_SESSION");
+    if (text.empty()) return std::string();
+    const std::uint64_t hash = hash_of(std::as_bytes(std::span(text)));
     return "npushmem-mine-" + std::to_string(::geteuid()) + "-" + std::to_string(hash) + "-" + text.substr(0, 48);
 }
 
 Status check_place(int rank, int nranks) {
     if (nranks < 1 || nranks > max_ranks || rank < 0 || rank >= nranks)
-        return {Code::range, "rank " + std::to_string(rank) + " of " + std::to_string(nranks) +
-                                 " ranks: set NPUSHMEM_PE and NPUSHMEM_NPES, at most " + std::to_string(max_ranks) +
-                                 " ranks, or start the program with npushmem-run"};
+        return {Code::range, "cannot join the job as rank " + std::to_string(rank) + " of " + std::to_string(nranks) +
+                                 " ranks (-1: not given): ranks count from 0, and a job has 1 to " +
+                                 std::to_string(max_ranks) +
+                                 " ranks; set NPUSHMEM_PE and NPUSHMEM_NPES, or start the program with npushmem-run"};
     return {};
 }
 
@@ -87,22 +127,30 @@ Result<std::unique_ptr<Bootstrap>> MineBootstrap::open(const Host& host, const n
     if (!nranks.ok()) return nranks.status();
     const auto timeout = read_duration(host, config_rows[1]);
     if (!timeout.ok()) return timeout.status();
-    const std::string name = socket_name(host, params);
-    const bool alone = nranks.value() == 1 || (name.empty() && nranks.value() < 0 && rank.value() <= 0);
-    if (alone) return std::unique_ptr<Bootstrap>(new MineBootstrap(0, 1, timeout.value()));
-    if (Status sound = check_place(rank.value(), nranks.value()); !sound.ok()) return sound;
-    if (name.empty())
-        return Status{Code::config, "rank " + std::to_string(rank.value()) + " of " + std::to_string(nranks.value()) +
+    const auto name = socket_name(host, params);
+    if (!name.ok()) return name.status();
+    // Nobody else can be in a job of one rank, nor in one that nothing describes.
+    const bool undescribed = name.value().empty() && nranks.value() == not_given && rank.value() <= 0;
+    const int count = undescribed ? 1 : nranks.value();
+    const int number = count == 1 && rank.value() == not_given ? 0 : rank.value();
+    if (Status sound = check_place(number, count); !sound.ok()) return sound;
+    std::unique_ptr<MineBootstrap> out(new MineBootstrap(number, count, timeout.value()));
+    if (count == 1) return std::unique_ptr<Bootstrap>(std::move(out));
+    if (name.value().empty())
+        return Status{Code::config, "rank " + std::to_string(number) + " of " + std::to_string(count) +
                                         " has neither a unique id nor a session: set NPUSHMEM_MINE_SESSION"};
-    std::unique_ptr<MineBootstrap> out(new MineBootstrap(rank.value(), nranks.value(), timeout.value()));
-    if (Status joined = out->join(name); !joined.ok()) return joined;
+    if (Status joined = out->join(name.value()); !joined.ok()) return joined;
     return std::unique_ptr<Bootstrap>(std::move(out));
 }
 
-// Random bytes are enough: the ranks derive the same name from them, and rank 0 listens there in `open`.
+// The ranks derive the same name from the random bytes, and rank 0 listens there in `open`.
 Status MineBootstrap::get_uniqueid(const Host& /*host*/, std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id) {
-    if (::getrandom(id.data(), id.size(), 0) != static_cast<ssize_t>(id.size()))
+    std::memcpy(id.data(), id_magic.data(), id_magic.size());
+    const auto random = id.first(checked_bytes).subspan(id_magic.size());
+    if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
         return system_failure("cannot get random bytes for a unique id");
+    const std::uint64_t checksum = id_checksum(id);
+    std::memcpy(id.data() + checked_bytes, &checksum, sizeof checksum);
     return {};
 }
 

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <functional>
 #include <thread>
+#include <utility>
 
 #include "mine_bootstrap.hpp"
 #include "npushmem/testing/fake_host.hpp"
@@ -100,6 +102,51 @@ TEST(MineBootstrap, WhatIsMissingOrInvalidIsNamed) {
     EXPECT_NE(message_of(2, 2).find("rank 2 of 2"), std::string::npos);
     host.set("BOOTSTRAP_TIMEOUT", "soon");
     EXPECT_NE(message_of(0, 2).find("NPUSHMEM_BOOTSTRAP_TIMEOUT='soon'"), std::string::npos);
+}
+
+TEST(MineBootstrap, AnIdOfWhichAnyByteIsChangedIsRefused) {
+    FakeHost host;
+    const Host given(&host.table(), "mine");
+    std::array<std::byte, NPUSHMEM_UNIQUEID_BYTES> id{};
+    const Status made = MineBootstrap::get_uniqueid(given, id);
+    ASSERT_TRUE(made.ok()) << made.message();
+    npushmem_bootstrap_params params = params_of(0, 1);
+    params.uniqueid = id.data();
+    EXPECT_TRUE(MineBootstrap::open(given, params).ok());
+    for (std::size_t i = 0; i < id.size(); ++i) {
+        id[i] ^= std::byte{1};
+        const Status refused = MineBootstrap::open(given, params).status();
+        id[i] ^= std::byte{1};
+        EXPECT_EQ(refused.code(), Code::argument) << "byte " << i;
+        EXPECT_NE(refused.message().find("no unique id of the bootstrap mine: "), std::string::npos)
+            << refused.message();
+    }
+}
+
+TEST(MineBootstrap, PlacesOutsideTheJobAreRefused) {
+    FakeHost host;
+    const Host given(&host.table(), "mine");
+    host.set("MINE_SESSION", session("places"));
+    for (const auto& [rank, nranks] : {std::pair(1, 1), {-2, 1}, {2, 2}, {-1, 2}, {0, 0}, {0, -2}, {0, -1}}) {
+        const Status refused = MineBootstrap::open(given, params_of(rank, nranks)).status();
+        EXPECT_EQ(refused.code(), Code::range) << "rank " << rank << " of " << nranks << ": " << refused.message();
+    }
+    host.set("PE", "-2");
+    const Status refused = MineBootstrap::open(given, params_of(-1, 1)).status();
+    EXPECT_EQ(refused.code(), Code::config);
+    EXPECT_NE(refused.message().find("NPUSHMEM_PE='-2'"), std::string::npos) << refused.message();
+    host.set("PE", "-1");
+    EXPECT_TRUE(MineBootstrap::open(given, params_of(-1, 1)).ok());
+}
+
+// Unless NPUSHMEM_BOOTSTRAP selects this bootstrap, npushmem-run sets NPUSHMEM_UNIQUEID to an id of another one.
+TEST(MineBootstrap, RanksOfALauncherMeetByTheTextOfItsId) {
+    FakeHost host;
+    host.set("UNIQUEID", session("launcher"));
+    run_ranks(host, 2, [](int /*rank*/, const Opened& opened) {
+        ASSERT_TRUE(opened.ok()) << opened.status().message();
+        EXPECT_TRUE(opened.value()->barrier().ok());
+    });
 }
 
 TEST(MineBootstrap, AProcessWithoutAnyVariableIsAJobOfItsOwn) {
