@@ -36,6 +36,17 @@ std::string cost_description(double cost) {
     return cost == std::numeric_limits<double>::infinity() ? "does not reach all PEs" : cost_text(cost);
 }
 
+// Returns the index of the lowest cost, the first of equal ones. If some cost is unknown (0), the order decides between
+// the candidates that reach all PEs (whose cost is finite).
+std::size_t cheapest_or_first(const std::vector<double>& costs) {
+    if (costs.empty()) return 0;
+    const bool known = std::find(costs.begin(), costs.end(), 0) == costs.end();
+    const auto is_finite = [](double cost) { return cost != std::numeric_limits<double>::infinity(); };
+    const auto chosen =
+        known ? std::min_element(costs.begin(), costs.end()) : std::find_if(costs.begin(), costs.end(), is_finite);
+    return static_cast<std::size_t>(chosen - costs.begin());
+}
+
 }  // namespace
 
 bool has_fabric_device(const std::string& device_classes) {
@@ -166,10 +177,7 @@ Result<std::string> JobTransports::choose_candidate() {
         if (!cost.ok()) return cost.status();
         costs.push_back(cost.value());
     }
-    // The order decides between equal costs, and when one is unknown.
-    const bool known = std::find(costs.begin(), costs.end(), 0) == costs.end();
-    const auto cheapest = std::min_element(costs.begin(), costs.end());
-    const std::size_t chosen = costs.empty() || !known ? 0 : static_cast<std::size_t>(cheapest - costs.begin());
+    const std::size_t chosen = cheapest_or_first(costs);
     std::string text = "NPUSHMEM_REMOTE_TRANSPORT=auto";
     for (std::size_t i = 0; i < costs.size(); ++i)
         text += fmt::format("{} {}: {}", i == 0 ? "," : ";", named_[first + i].name, cost_description(costs[i]));

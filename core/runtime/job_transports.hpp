@@ -26,9 +26,9 @@
 namespace npushmem {
 
 // The choice of the transport for PEs of other hosts when the user leaves it open (NPUSHMEM_REMOTE_TRANSPORT=auto). The
-// candidates are those of NPUSHMEM_REMOTE_ORDER that every PE of the job can open. The first one is chosen, unless the
-// costs that the transports report (estimated_ns) differ: then the one whose most expensive path between two hosts is
-// the cheapest.
+// candidates are those of NPUSHMEM_REMOTE_ORDER that every PE of the job can open. The one whose most expensive path
+// between two hosts is the cheapest, by the costs that the transports report (estimated_ns), is chosen. If some cost is
+// unknown, the first one that reaches all PEs is chosen.
 //
 // Opening a transport takes up to 0.2 s of each PE, so further candidates are opened only where the costs can differ:
 // no candidate drives NICs by itself, and some host has a network device beside those of TCP, which may serve one

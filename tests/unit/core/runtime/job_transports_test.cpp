@@ -150,6 +150,10 @@ TEST_F(RemoteChoice, IsOneThatReachesAllPes) {
     const Reach some{NPUSHMEM_CAP_PUT, 0, 0, "tcp", 25'000, 0};
     EXPECT_THAT(choose({{"a", none}, {"b", some}}),
                 ::testing::AllOf(::testing::StartsWith("b ("), ::testing::HasSubstr("a: does not reach all PEs")));
+    const Reach unknown{NPUSHMEM_CAP_PUT, 0, 0, "some network"};
+    EXPECT_THAT(choose({{"a", none}, {"b", unknown}}), ::testing::StartsWith("b ("));
+    EXPECT_THAT(choose({{"a", none}, {"b", some}, {"c", unknown}}), ::testing::StartsWith("b ("))
+        << "the first that reaches all PEs";
 }
 
 TEST_F(RemoteChoice, OfOneOrNoneNeedsNoCosts) {
