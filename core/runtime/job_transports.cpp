@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -29,6 +30,19 @@ Result<int> first_refusing_pe(Bootstrap& bootstrap, bool yes) {
     if (!answers.ok()) return answers.status();
     const auto no = std::find(answers.value().begin(), answers.value().end(), 0);
     return no == answers.value().end() ? -1 : static_cast<int>(no - answers.value().begin());
+}
+
+// Every name costs a round of the bootstrap, so PEs with different lists would block each other.
+Status check_equal_orders(Bootstrap& bootstrap, const std::vector<std::string>& names) {
+    const std::string order = fmt::format("{}", fmt::join(names, ","));
+    const auto hashes = gather(bootstrap, hash_bytes(order));
+    if (!hashes.ok()) return hashes.status();
+    const auto& all = hashes.value();
+    const auto other = std::find_if(all.begin(), all.end(), [&all](std::uint64_t hash) { return hash != all.front(); });
+    if (other == all.end()) return {};
+    return {Code::config, fmt::format("PE {} has another NPUSHMEM_REMOTE_ORDER than PE 0 (PE {} has '{}'): set it to "
+                                      "the same value for all PEs",
+                                      other - all.begin(), bootstrap.rank(), order)};
 }
 
 std::string cost_description(double cost) {
@@ -75,7 +89,9 @@ Result<RemoteCandidates> open_remote_candidates(
     if (!without_fabric.ok()) return without_fabric.status();
     bool comparable = without_fabric.value() >= 0;
     std::string tried;
-    for (const std::string& name : names_in(settings.remote_order)) {
+    const std::vector<std::string> names = names_in(settings.remote_order);
+    if (Status equal = check_equal_orders(bootstrap, names); !equal.ok()) return equal;
+    for (const std::string& name : names) {
         auto opened = open(name);
         auto refused = first_refusing_pe(bootstrap, opened.ok());
         if (!refused.ok()) return refused.status();

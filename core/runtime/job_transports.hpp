@@ -42,7 +42,8 @@ struct RemoteCandidates {
 
 // Collective over a job of several hosts. `served` says that this PE's selection already has a transport for other
 // hosts, `fabric` that its host has a network device beside those of TCP. `open` opens a transport by name. There are
-// no candidates if the user of any PE made another choice.
+// no candidates if the user of any PE made another choice. Fails with Code::config on all PEs if their
+// NPUSHMEM_REMOTE_ORDER differ.
 Result<RemoteCandidates> open_remote_candidates(
     const Settings& settings, bool served, bool fabric, Bootstrap& bootstrap,
     const std::function<Result<OwnedTransport>(const std::string& name)>& open);

@@ -23,11 +23,13 @@ struct Pe {
     bool served = false;
     std::set<std::string> has{"fast", "slow"};
     bool fabric = false;
+    std::string order{};  // empty: that of the job
 };
 
 struct Outcome {
     std::vector<std::string> candidates;
-    std::string text;
+    std::string text;  // or the message of the failure
+    Code code = Code::ok;
 };
 
 // The result of each PE of the job. "nic" drives NICs by itself.
@@ -39,14 +41,16 @@ std::vector<Outcome> open(const std::vector<Pe>& pes, const std::string& order =
         threads.emplace_back([&, pe] {
             Settings settings;
             settings.remote_transport = pes[pe].wish;
-            settings.remote_order = order;
+            settings.remote_order = pes[pe].order.empty() ? order : pes[pe].order;
             fakes::FakeBootstrap bootstrap(job, static_cast<int>(pe));
             const auto open_one = [&](const std::string& name) -> Result<OwnedTransport> {
                 if (!pes[pe].has.contains(name)) return Status{Code::plugin_missing, "no " + name + " here"};
                 return OwnedTransport{name, nullptr, true, false, name == "nic"};
             };
             auto opened = open_remote_candidates(settings, pes[pe].served, pes[pe].fabric, bootstrap, open_one);
-            ASSERT_TRUE(opened.ok()) << opened.status().message();
+            out[pe].code = opened.status().code();
+            out[pe].text = opened.status().message();
+            if (!opened.ok()) return;
             for (const auto& each : opened.value().transports) out[pe].candidates.push_back(each.name);
             out[pe].text = opened.value().text;
         });
@@ -69,6 +73,20 @@ TEST(RemoteCandidates, AreAllWhereTheNetworksMayDiffer) {
     for (const auto& outcome : open(pes, "fast,nic,slow"))
         EXPECT_THAT(outcome.candidates, ElementsAre("fast", "nic")) << "one that drives NICs ends the search";
     for (const auto& outcome : open(pes, "nic,fast")) EXPECT_THAT(outcome.candidates, ElementsAre("nic"));
+}
+
+TEST(RemoteCandidates, NeedTheSameOrderOnAllPes) {
+    const auto different = open({{}, {}, {"auto", false, {"slow"}, false, "slow"}});
+    for (const auto& outcome : different) {
+        EXPECT_EQ(outcome.code, Code::config);
+        EXPECT_THAT(outcome.text, HasSubstr("PE 2 has another NPUSHMEM_REMOTE_ORDER than PE 0"));
+    }
+    EXPECT_THAT(different[2].text, HasSubstr("PE 2 has 'slow'"));
+    const auto equal = open({{}, {"auto", false, {"slow"}, false, " fast ,slow,"}});
+    for (const auto& outcome : equal) {
+        EXPECT_EQ(outcome.code, Code::ok);
+        EXPECT_THAT(outcome.candidates, ElementsAre("slow"));
+    }
 }
 
 TEST(RemoteCandidates, ListsWhatWasTriedWhenNoneCanBeOpened) {
