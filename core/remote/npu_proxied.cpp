@@ -17,7 +17,7 @@ constexpr std::uint8_t operations[] = {NPUSHMEM_ATOMIC_SET,       NPUSHMEM_ATOMI
 
 RemoteAccess::WaitFunction wait_function_for(npu::RemoteWait& wait) {
     return [&wait](const std::function<bool()>& ready, const WaitFor& what) {
-        return wait.until(ready, what.what, what.needs.count == 1 ? what.needs.first : -1);
+        return wait.until(ready, what.what, what.needs.count == 1 ? what.needs.at(0) : -1);
     };
 }
 

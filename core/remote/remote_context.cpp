@@ -104,16 +104,24 @@ Status RemoteContext::quiet(std::span<const int> pes, const WaitFunction* waiter
 // Polls all PEs together, so that many PEs take no longer than the slowest. A PE is complete once its queue has been:
 // operations that other threads post meanwhile do not count.
 Status RemoteContext::finish_quiet(Queues pending, Status first, const WaitFunction* waiter) {
+    std::vector<int> pes;
+    WaitFor what{"quiet", {}, peers_.timeout()};
+    const auto need_pending = [&] {
+        pes.clear();
+        for (const RemoteQueue* queue : pending) pes.push_back(queue->pe());
+        what.needs = {.count = static_cast<int>(pes.size()), .table = pes.data()};
+    };
+    need_pending();
     const auto completed = [&] {
         {
             const std::lock_guard guard(lock_);
             poll_quiets(pending, first);
         }
+        if (pending.size() != pes.size()) need_pending();  // a PE that is complete may end
         if (!pending.empty()) peers_.progress_transports();
         return pending.empty();
     };
-    const PeRange needed = pending.size() == 1 ? PeRange::one(pending[0]->pe()) : PeRange{};
-    const Status waited = pending.empty() ? Status{} : wait(completed, {"quiet", needed, peers_.timeout()}, waiter);
+    const Status waited = pending.empty() ? Status{} : wait(completed, what, waiter);
     if (!waited.ok() && first.ok()) first = pending.empty() ? waited : not_complete(pending, waited);
     Status event = events();
     return first.ok() ? event : first;

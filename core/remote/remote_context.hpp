@@ -27,8 +27,8 @@ public:
         deferred
     };  // local: return when local memory may be reused; deferred: return at once, quiet completes
 
-    // The wait function of callers that are fibers: waits for `ready()`, or returns why it cannot. Null: waits as the
-    // peers do.
+    // The wait function of callers that are fibers: waits for `ready()`, or returns why it cannot. `ready()` may change
+    // `what.needs`. Null: waits as the peers do.
     using WaitFunction = std::function<Status(const std::function<bool()>& ready, const WaitFor& what)>;
 
     // `peers` outlives this.

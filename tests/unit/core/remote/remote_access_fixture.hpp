@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -16,6 +17,19 @@ namespace npushmem {
 
 inline constexpr std::uint64_t everything =
     NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL;
+
+// Reports `dead` to waits that need it; records the PEs of the last check.
+class RecordingLiveness final : public Liveness {
+public:
+    std::optional<int> find_dead(const PeRange& pes) override {
+        checked.clear();
+        for (int i = 0; i < pes.count; ++i) checked.push_back(pes.at(i));
+        return std::find(checked.begin(), checked.end(), dead) == checked.end() ? std::nullopt : std::optional(dead);
+    }
+
+    int dead = -1;
+    std::vector<int> checked;
+};
 
 class RemoteAccessFixture : public ::testing::Test {
 protected:
@@ -53,7 +67,8 @@ protected:
     Bytes handle{16};
     npushmem::testing::FakeWaitOs os;
     WaitCounters counters;
-    Waiter waiter{choose_wait_budget({1, 2}), os, counters};
+    RecordingLiveness liveness;
+    Waiter waiter{choose_wait_budget({1, 2}), os, counters, &liveness};
     std::optional<RemotePeers> peers;
 };
 

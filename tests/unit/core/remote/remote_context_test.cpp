@@ -191,6 +191,34 @@ TEST_F(ContextQueues, ATimedOutQuietReportsTheMissingPes) {
     EXPECT_THAT(failed.message(), AllOf(HasSubstr("quiet"), HasSubstr("not complete: PE 2"), Not(HasSubstr("PE 1"))));
 }
 
+TEST_F(ContextQueues, AQuietOfSeveralPesFailsWhenOneDies) {
+    expect_connection(1);
+    expect_connection(2);
+    post(*first, 1);
+    post(*first, 2);
+    EXPECT_CALL(transport, quiet(_)).WillRepeatedly(Return(Code::again));
+    liveness.dead = 2;
+    const Status failed = first->quiet();
+    EXPECT_EQ(failed.code(), Code::peer_dead);
+    EXPECT_THAT(failed.message(), HasSubstr("from PEs 1, 2: PE 2 has died or finalized"));
+    EXPECT_THAT(liveness.checked, ::testing::ElementsAre(1, 2));
+}
+
+TEST_F(ContextQueues, AQuietNeedsOnlyThePesThatAreNotComplete) {
+    expect_connection(1);
+    expect_connection(2);
+    post(*first, 1);
+    post(*first, 2);
+    liveness.dead = 1;
+    EXPECT_CALL(transport, quiet(1)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, quiet(2)).WillRepeatedly([this](std::uint64_t) {
+        return liveness.checked.empty() ? Code::again : Code::ok;
+    });
+    const Status done = first->quiet();
+    EXPECT_TRUE(done.ok()) << done.message();
+    EXPECT_THAT(liveness.checked, ::testing::ElementsAre(2));
+}
+
 TEST_F(ContextQueues, AFailedCreationReportsThePeAndIsRetried) {
     expect_connection(2);
     EXPECT_CALL(transport, create_queue()).WillOnce(Return(Status{Code::memory, "no more queues"}));
