@@ -68,6 +68,12 @@ public:
     [[nodiscard]] std::string label() const {
         return inner ? plugin->name() + "(" + inner->label() + ")" : plugin->name();
     }
+    // A decorator of minor version 0 cannot forward the call, so its inner transport gets it from here.
+    Code forget(int pe) override {
+        const bool is_forwarded =
+            inner != nullptr && TableTraits<npushmem_transport_v1>::is_forget_missing(plugin->table());
+        return is_forwarded ? inner->forget(pe) : TableTransport::forget(pe);
+    }
 };
 
 // Performs the last stages: the configuration values parse, and the plugin's `open` succeeds. A decorator needs

@@ -158,6 +158,10 @@ void TableTraits<npushmem_transport_v1>::fill_defaults(npushmem_transport_v1& t)
     if (t.summary == nullptr) t.summary = "";
 }
 
+bool TableTraits<npushmem_transport_v1>::is_forget_missing(const npushmem_transport_v1& t) {
+    return t.forget == nullptr || t.forget == nothing_to_forget;
+}
+
 // The checks and stubs of the bootstrap table, and the check of configuration rows, which both tables share.
 namespace {
 

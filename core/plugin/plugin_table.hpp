@@ -37,6 +37,8 @@ struct TableTraits<npushmem_transport_v1> {
     static std::string capability_conflict(const npushmem_transport_v1& table);
     // Replaces every missing function by a stub, so that callers need no null checks.
     static void fill_defaults(npushmem_transport_v1& table);
+    // Returns whether the plugin has no `forget`, also after fill_defaults.
+    static bool is_forget_missing(const npushmem_transport_v1& table);
 };
 
 template <>

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/plugin/opened_plugin.hpp"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include "npushmem/plugin/host.hpp"
+#include "npushmem/plugin/transport_export.hpp"
 #include "npushmem/testing/fake_host.hpp"
+#include "npushmem/testing/mocks.hpp"
 #include "tests/fakes/fake_os.hpp"
 
 namespace npushmem {
@@ -60,6 +63,49 @@ TEST(PluginHost, WorksWithAHostWithoutServices) {
     const Host seen(&own.table(), "x");
     seen.log(LogLevel::info, "into the void");
     EXPECT_EQ(seen.config("X_COUNT"), "3");
+}
+
+using ::testing::Return;
+using MockInstance = ::testing::StrictMock<MockTransport>;
+
+// A plugin with the functions of a C++ class, whose library is the C library. It owns nothing else.
+std::shared_ptr<const LoadedTransport> loaded(const char* name, bool has_forget) {
+    npushmem_transport_v1 table{};
+    detail::TransportTrampolines::fill(table);
+    table.name = name;
+    if (!has_forget) table.forget = nullptr;
+    TableTraits<npushmem_transport_v1>::fill_defaults(table);
+    Dl_info library{};
+    EXPECT_NE(::dladdr(::dlsym(RTLD_DEFAULT, "getpid"), &library), 0);
+    auto opened = SharedLibrary::open(library.dli_fname);
+    EXPECT_TRUE(opened.ok()) << opened.status().message();
+    return std::make_shared<const LoadedTransport>(FoundPlugin{PluginKind::transport, name, library.dli_fname, {}},
+                                                   std::move(opened).value(), table, has_forget ? 1 : 0);
+}
+
+// The instance belongs to the result.
+std::unique_ptr<OpenedTransport> opened(const char* name, bool has_forget, Transport* instance,
+                                        std::unique_ptr<OpenedTransport> inner = nullptr) {
+    return std::make_unique<OpenedTransport>(
+        detail::TransportSupport{loaded(name, has_forget), nullptr, std::move(inner)}, instance);
+}
+
+TEST(OpenedDecorator, WithoutForgetPassesItToTheInnerTransport) {
+    auto* const inner = new MockInstance;
+    const auto decorator = opened("old", false, new MockInstance, opened("inner", true, inner));
+    EXPECT_CALL(*inner, forget(3)).WillOnce(Return(Code::argument));
+    EXPECT_EQ(decorator->forget(3), Code::argument);
+}
+
+TEST(OpenedDecorator, WithForgetDecidesItself) {
+    auto* const outer = new MockInstance;
+    const auto decorator = opened("new", true, outer, opened("inner", true, new MockInstance));
+    EXPECT_CALL(*outer, forget(3)).WillOnce(Return(Code::ok));
+    EXPECT_EQ(decorator->forget(3), Code::ok);
+}
+
+TEST(OpenedTransport, WithoutForgetHasNothingToForget) {
+    EXPECT_EQ(opened("old", false, new MockInstance)->forget(3), Code::ok);
 }
 
 }  // namespace
