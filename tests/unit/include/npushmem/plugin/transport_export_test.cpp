@@ -75,6 +75,25 @@ TEST_F(RoundTrip, MessagesAndCodesOfFailures) {
     EXPECT_EQ(host_.quiet(1), Code::system);
 }
 
+// The host reports no failure of these calls, so an event would belong to none of its callers.
+TEST_F(RoundTrip, ExceptionsWhileResourcesAreReleasedLeaveNoEvent) {
+    const auto thrown = ::testing::Throw(std::runtime_error("boom"));
+    ON_CALL(author_, forget(_)).WillByDefault(thrown);
+    ON_CALL(author_, release_memory(_)).WillByDefault(thrown);
+    ON_CALL(author_, deregister_memory(_)).WillByDefault(thrown);
+    ON_CALL(author_, destroy_queue(_)).WillByDefault(thrown);
+    ON_CALL(author_, poll_event(_)).WillByDefault(::testing::Return(Code::again));
+    EXPECT_EQ(host_.forget(1), Code::system);
+    EXPECT_EQ(host_.release_memory(1), Code::system);
+    EXPECT_EQ(host_.deregister_memory(1), Code::system);
+    EXPECT_EQ(host_.destroy_queue(1), Code::system);
+    npushmem_event event{};
+    EXPECT_EQ(host_.poll_event(event), Code::again) << event.message;
+    ON_CALL(author_, quiet(_)).WillByDefault(thrown);
+    EXPECT_EQ(host_.quiet(1), Code::system);
+    EXPECT_EQ(host_.poll_event(event), Code::ok) << "a failure that the host reports has its message";
+}
+
 TEST_F(RoundTrip, EventsAreDelivered) {
     ON_CALL(author_, poll_event(_)).WillByDefault([](npushmem_event& event) {
         event.code = NPUSHMEM_E_PEER_DEAD;
