@@ -21,6 +21,7 @@ Result<RemotePeers::Peer> RemotePeers::connect(int pe) {
     if (known != peers_.end()) return known->second;
     const int number = map_.route(pe).transport;
     const NamedTransport& transport = named(number);
+    forgotten_.erase(pe);
     if (Status connected = transport.transport->connect(directory_.peer(number, pe)); !connected.ok())
         return connected.within(fmt::format("transport {}: cannot connect to PE {}", transport.name, pe));
     auto remote = transport.transport->import_memory(pe, directory_.handle(number, pe));
@@ -54,9 +55,8 @@ Result<void*> RemotePeers::map(int pe) {
 
 void RemotePeers::forget(int pe) {
     const std::lock_guard guard(setup_lock_);
-    const auto known = peers_.find(pe);
-    if (known == peers_.end() || std::exchange(known->second.forgotten, true)) return;
-    (void)named(known->second.transport).transport->forget(pe);
+    if (forgotten_.contains(pe)) return;
+    if (named(map_.route(pe).transport).transport->forget(pe) == Code::ok) forgotten_.insert(pe);
 }
 
 std::vector<int> RemotePeers::connected() {

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <mutex>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -50,7 +51,7 @@ public:
     Result<void*> map(int pe);
 
     // The PE has died or finalized: its transport ends the outstanding operations to it, which then fail, and closes
-    // the connection. Without effect if no context has used the PE. May be called repeatedly.
+    // the connection, also one that only the PE has used. Calls after the first success have no effect.
     void forget(int pe);
 
     // Returns the PEs that a context has used, and the mapped ones.
@@ -81,7 +82,6 @@ private:
     struct Peer {
         int transport;
         std::uint64_t remote;
-        bool forgotten = false;
     };
 
     // With setup_lock_ held.
@@ -98,6 +98,7 @@ private:
     Duration timeout_;
     std::mutex setup_lock_;  // for the transports' set-up functions
     std::unordered_map<int, Peer> peers_;
+    std::set<int> forgotten_;   // the PEs whose transport has forgotten them since connect(); under setup_lock_
     std::mutex progress_lock_;  // for the transports' progress and events, and the members below
     npushmem_event event_{};    // empty; reused because every wait polls often and mostly finds none
     std::function<void(int pe, Code code)> listener_;

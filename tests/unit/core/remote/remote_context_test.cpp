@@ -88,10 +88,7 @@ TEST_F(ContextQueues, OpenAtFirstUseOfAPeerAndCloseWithTheirContext) {
     open_ = 1;
 }
 
-TEST_F(ContextQueues, ADeadPeIsForgottenOnceAndOnlyIfItWasUsed) {
-    EXPECT_CALL(transport, forget(_)).Times(0);
-    peers->forget(1);
-    ::testing::Mock::VerifyAndClearExpectations(&transport);
+TEST_F(ContextQueues, ADeadPeIsForgottenOnce) {
     EXPECT_CALL(transport, poll_event(_)).WillRepeatedly(Return(Code::again));
     expect_connection(1);
     post(*first, 1);
@@ -100,6 +97,26 @@ TEST_F(ContextQueues, ADeadPeIsForgottenOnceAndOnlyIfItWasUsed) {
     peers->forget(1);
     expect_quiet(1);
     EXPECT_TRUE(first->quiet().ok());
+}
+
+// It may have written to this PE, whose transport holds its connection.
+TEST_F(ContextQueues, ADeadPeThatNoContextHasUsedIsForgotten) {
+    EXPECT_CALL(transport, forget(2)).WillOnce(Return(Code::ok));
+    peers->forget(2);
+    peers->forget(2);
+    ::testing::Mock::VerifyAndClearExpectations(&transport);
+    EXPECT_CALL(transport, poll_event(_)).WillRepeatedly(Return(Code::again));
+    expect_connection(2);
+    post(*first, 2);
+    EXPECT_CALL(transport, forget(2)).WillOnce(Return(Code::ok));
+    peers->forget(2);
+    expect_quiet(1);
+    EXPECT_TRUE(first->quiet().ok()) << "the new connection was forgotten too";
+}
+
+TEST_F(ContextQueues, AFailedForgetIsRepeated) {
+    EXPECT_CALL(transport, forget(1)).WillOnce(Return(Code::system)).WillOnce(Return(Code::ok));
+    for (int i = 0; i < 3; ++i) peers->forget(1);
 }
 
 TEST_F(ContextQueues, AnUnusedContextOpensNoQueue) {
