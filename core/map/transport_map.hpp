@@ -31,7 +31,7 @@ struct NamedTransport {
 
 // Returns the estimated time of a put of cost_sample_bytes: the latency of the path plus the bytes over its bandwidth,
 // in nanoseconds, by which transports are compared. 0: the transport gives no latency. An unknown bandwidth counts as
-// unlimited.
+// unlimited, so compare latencies if one is unknown.
 inline constexpr std::uint64_t cost_sample_bytes = 4096;
 double estimated_ns(const Reach& reach);
 // "about 2.3 us for 4 KiB".

@@ -45,9 +45,17 @@ Status check_equal_orders(Bootstrap& bootstrap, const std::vector<std::string>& 
                                       other - all.begin(), bootstrap.rank(), order)};
 }
 
-std::string cost_description(double cost) {
+std::string cost_description(double cost, bool is_latency) {
     if (cost == 0) return "of unknown cost";
-    return cost == std::numeric_limits<double>::infinity() ? "does not reach all PEs" : cost_text(cost);
+    if (cost == std::numeric_limits<double>::infinity()) return "does not reach all PEs";
+    return is_latency ? fmt::format("latency of about {:.1f} us", cost / 1000) : cost_text(cost);
+}
+
+// The maximum; 0 (unknown) if one is unknown, unless one is infinite.
+double max_cost(const std::vector<double>& costs) {
+    const double maximum = costs.empty() ? 0 : *std::max_element(costs.begin(), costs.end());
+    const bool unknown = std::find(costs.begin(), costs.end(), 0) != costs.end();
+    return unknown && maximum != std::numeric_limits<double>::infinity() ? 0 : maximum;
 }
 
 // Returns the index of the lowest cost, the first of equal ones. If some cost is unknown (0), the order decides between
@@ -163,40 +171,50 @@ bool JobTransports::has_nics() const {
     return std::any_of(transports_.begin(), transports_.end(), [](const auto& one) { return one.nics; });
 }
 
-Result<double> JobTransports::cost_between_hosts(Transport& transport) const {
+Result<JobTransports::PathCost> JobTransports::cost_between_hosts(Transport& transport) const {
     constexpr double infinite = std::numeric_limits<double>::infinity();
     const auto address = transport.address();
     const auto addresses = GatheredBytes::gather(job_.bootstrap(), address.ok() ? address.value() : Bytes{});
     if (!addresses.ok()) return addresses.status();
-    std::vector<double> costs;
+    std::vector<double> latencies;
+    std::vector<double> estimates;
     for (int pe = 0; pe < job_.npes(); ++pe) {
         if (job_.is_local(pe)) continue;
         const Reach reach = transport.reach(peer_at(pe, addresses.value().of(pe)));
-        costs.push_back(reach.reachable() ? estimated_ns(reach) : infinite);
+        const bool reachable = reach.reachable();
+        latencies.push_back(reachable ? static_cast<double>(reach.latency_ns) : infinite);
+        const double estimate = reach.bytes_per_second == 0 ? 0 : estimated_ns(reach);
+        estimates.push_back(reachable ? estimate : infinite);
     }
-    const auto maximum = [](const std::vector<double>& all) {
-        const double max_cost = all.empty() ? 0 : *std::max_element(all.begin(), all.end());
-        const bool unknown = std::find(all.begin(), all.end(), 0) != all.end();
-        return unknown && max_cost != infinite ? 0 : max_cost;
-    };
-    const auto of_all = gather(job_.bootstrap(), maximum(costs));
+    const auto of_all = gather(job_.bootstrap(), PathCost{max_cost(latencies), max_cost(estimates)});
     if (!of_all.ok()) return of_all.status();
-    return maximum(of_all.value());
+    latencies.clear();
+    estimates.clear();
+    for (const PathCost& each : of_all.value()) {
+        latencies.push_back(each.latency_ns);
+        estimates.push_back(each.estimate_ns);
+    }
+    return PathCost{max_cost(latencies), max_cost(estimates)};
 }
 
 Result<std::string> JobTransports::choose_candidate() {
     if (candidates_ == 0) return candidates_text_;
     const std::size_t first = transports_.size() - candidates_;
+    std::vector<double> latencies;
     std::vector<double> costs;
     for (std::size_t i = first; i < named_.size() && candidates_ > 1; ++i) {
         const auto cost = cost_between_hosts(*named_[i].transport);
         if (!cost.ok()) return cost.status();
-        costs.push_back(cost.value());
+        latencies.push_back(cost.value().latency_ns);
+        costs.push_back(cost.value().estimate_ns);
     }
+    const bool by_latency = std::find(costs.begin(), costs.end(), 0) != costs.end();
+    if (by_latency) costs = latencies;
     const std::size_t chosen = cheapest_or_first(costs);
     std::string text = "NPUSHMEM_REMOTE_TRANSPORT=auto";
     for (std::size_t i = 0; i < costs.size(); ++i)
-        text += fmt::format("{} {}: {}", i == 0 ? "," : ";", named_[first + i].name, cost_description(costs[i]));
+        text += fmt::format("{} {}: {}", i == 0 ? "," : ";", named_[first + i].name,
+                            cost_description(costs[i], by_latency));
     if (!candidates_text_.empty()) text += "; not " + candidates_text_;
     text = fmt::format("{} ({})", named_[first + chosen].name, text);
     std::swap(transports_[first], transports_[first + chosen]);

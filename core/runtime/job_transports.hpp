@@ -27,8 +27,8 @@ namespace npushmem {
 
 // The choice of the transport for PEs of other hosts when the user leaves it open (NPUSHMEM_REMOTE_TRANSPORT=auto). The
 // candidates are those of NPUSHMEM_REMOTE_ORDER that every PE of the job can open. The one whose most expensive path
-// between two hosts is the cheapest, by the costs that the transports report (estimated_ns), is chosen. If some cost is
-// unknown, the first one that reaches all PEs is chosen.
+// between two hosts is the cheapest, by the costs that the transports report (estimated_ns), is chosen. Latencies alone
+// are compared if some bandwidth is unknown. If some latency is unknown, the first one that reaches all PEs is chosen.
 //
 // Opening a transport takes up to 0.2 s of each PE, so further candidates are opened only where the costs can differ:
 // no candidate drives NICs by itself, and some host has a network device beside those of TCP, which may serve one
@@ -107,9 +107,13 @@ private:
     Result<EndpointRecord> endpoint_of(const NamedTransport& named, const npushmem_memory& slice);
     [[nodiscard]] npushmem_peer peer_of(int transport, int pe) const;
     [[nodiscard]] npushmem_peer peer_at(int pe, std::span<const std::byte> address) const;
-    // Collective: the estimated time of the most expensive path between two hosts. 0: unknown for some path; infinite:
-    // some path does not exist.
-    Result<double> cost_between_hosts(Transport& transport) const;
+    // 0: unknown for some path; infinite: some path does not exist.
+    struct PathCost {
+        double latency_ns = 0;
+        double estimate_ns = 0;  // estimated_ns; unknown without a bandwidth
+    };
+    // Collective: the maxima over the paths between two hosts.
+    Result<PathCost> cost_between_hosts(Transport& transport) const;
     [[nodiscard]] std::uint64_t id_of(int transport) const;
 
     const JobMembership& job_;

@@ -77,14 +77,14 @@ std::vector<std::string> transports_of(std::string_view context_info) {
     return out;
 }
 
-bool is_tcp_only(const std::vector<std::string>& transports) {
-    constexpr std::array within_host{"self", "sysv", "posix", "cma", "knem", "xpmem"};
-    const auto leaves = [&](const std::string& name) {
-        return std::find(within_host.begin(), within_host.end(), name) == within_host.end();
+NetworkType network_of(const std::vector<std::string>& transports) {
+    constexpr std::array<std::string_view, 5> rdma{"rc_", "dc_", "ud_", "srd", "gga"};
+    const auto is_rdma = [&](const std::string& name) {
+        return std::any_of(rdma.begin(), rdma.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
     };
-    const auto other = [&](const std::string& name) { return leaves(name) && name != "tcp"; };
-    return std::find(transports.begin(), transports.end(), "tcp") != transports.end() &&
-           std::none_of(transports.begin(), transports.end(), other);
+    if (std::any_of(transports.begin(), transports.end(), is_rdma)) return NetworkType::rdma;
+    const bool has_tcp = std::find(transports.begin(), transports.end(), "tcp") != transports.end();
+    return has_tcp ? NetworkType::tcp : NetworkType::unknown;
 }
 
 std::string info_of(ucp_context_h context) {

@@ -37,8 +37,11 @@ std::optional<UcxAtomic> atomic_of(int operation);
 // it lists none. UCX offers this information as text for people only.
 std::vector<std::string> transports_of(std::string_view context_info);
 
-// True when TCP is the only transport that leaves the host. UCX then emulates all operations by messages.
-bool is_tcp_only(const std::vector<std::string>& transports);
+// The fastest network that a context can use between hosts. Over tcp UCX emulates all operations by messages.
+enum class NetworkType { unknown, tcp, rdma };
+
+// Recognises RDMA by the names of its transports: those within the host and those of GPUs are too many to list.
+NetworkType network_of(const std::vector<std::string>& transports);
 
 // The output of ucp_context_print_info; empty when memory runs out.
 std::string info_of(ucp_context_h context);

@@ -48,9 +48,10 @@ void UcxWire::set_traits(const UcxOptions& options) {
             if (atomic_of(operation)) traits_.atomic_64 |= 1U << operation;
     traits_.delivery = network::Delivery::on_flush;
     traits_.message_bytes = MessageBuffer::max_bytes;
-    // UCX does not tell the speed of other networks before it has connected.
-    traits_.latency_ns = network::rdma_latency_ns;
-    if (!is_tcp_only(transports_of(info_of(context_.get())))) return;
+    const NetworkType network_type = network_of(transports_of(info_of(context_.get())));
+    // UCX does not report the bandwidth of RDMA networks before it has connected.
+    if (network_type == NetworkType::rdma) traits_.latency_ns = network::rdma_latency_ns;
+    if (network_type != NetworkType::tcp) return;
     traits_.write_as_message_bytes = max_write_as_message;
     traits_.latency_ns = network::tcp_latency_ns;
     traits_.bytes_per_second = network::tcp_bytes_per_second;

@@ -130,10 +130,20 @@ protected:
 
 TEST_F(RemoteChoice, IsTheCheapestAndTellsTheCosts) {
     const Reach slow{NPUSHMEM_CAP_PUT, 0, 0, "tcp", 25'000, 2'500'000'000};
-    const Reach fast{NPUSHMEM_CAP_PUT, 0, 0, "fabric", 2'000, 0};
+    const Reach fast{NPUSHMEM_CAP_PUT, 0, 0, "fabric", 2'000, 4'096'000'000};
     EXPECT_EQ(choose({{"ucx", slow}, {"libfabric", fast}}, "verbs: no RDMA device"),
-              "libfabric (NPUSHMEM_REMOTE_TRANSPORT=auto, ucx: about 26.6 us for 4 KiB; libfabric: about 2.0 us for 4 "
+              "libfabric (NPUSHMEM_REMOTE_TRANSPORT=auto, ucx: about 26.6 us for 4 KiB; libfabric: about 3.0 us for 4 "
               "KiB; not verbs: no RDMA device)");
+}
+
+TEST_F(RemoteChoice, ComparesLatenciesIfABandwidthIsUnknown) {
+    const Reach slow{NPUSHMEM_CAP_PUT, 0, 0, "tcp", 25'000, 2'500'000'000};
+    const Reach fast{NPUSHMEM_CAP_PUT, 0, 0, "fabric", 2'000, 4'096'000'000};
+    const Reach other{NPUSHMEM_CAP_PUT, 0, 0, "fabric", 2'000, 0};
+    EXPECT_EQ(choose({{"a", slow}, {"b", other}}),
+              "b (NPUSHMEM_REMOTE_TRANSPORT=auto, a: latency of about 25.0 us; b: latency of about 2.0 us)");
+    EXPECT_THAT(choose({{"a", fast}, {"b", other}}), ::testing::StartsWith("a ("))
+        << "an unknown bandwidth is no advantage";
 }
 
 TEST_F(RemoteChoice, IsTheFirstOfEqualOrUnknownOnes) {

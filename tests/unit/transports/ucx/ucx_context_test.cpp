@@ -40,12 +40,15 @@ TEST(NetworksOfContext, AreReadFromTheLinesOfResources) {
     EXPECT_THAT(transports_of("#      resource 0  :  md 0  dev 0  flags -"), IsEmpty());
 }
 
-TEST(NetworksOfContext, AreTcpOnlyIfNoOtherTransportLeavesTheHost) {
-    EXPECT_TRUE(is_tcp_only({"tcp"}));
-    EXPECT_TRUE(is_tcp_only({"self", "tcp", "sysv", "posix", "cma", "tcp"}));
-    EXPECT_FALSE(is_tcp_only({"self", "tcp", "rc_verbs"}));
-    EXPECT_FALSE(is_tcp_only({"self", "posix"}));
-    EXPECT_FALSE(is_tcp_only({}));
+TEST(NetworksOfContext, AreRdmaOnlyIfSomeTransportIs) {
+    for (const char* rdma : {"rc_verbs", "rc_mlx5", "dc_mlx5", "ud_verbs", "srd", "gga_mlx5"})
+        EXPECT_EQ(network_of({"self", "tcp", rdma}), NetworkType::rdma) << rdma;
+    EXPECT_EQ(network_of({"tcp"}), NetworkType::tcp);
+    EXPECT_EQ(network_of({"self", "tcp", "sysv", "posix", "cma", "tcp"}), NetworkType::tcp);
+    EXPECT_EQ(network_of({"tcp", "cuda_copy", "cuda_ipc", "gdr_copy", "rocm_copy", "ze_copy"}), NetworkType::tcp)
+        << "transports of GPUs are no network";
+    EXPECT_EQ(network_of({"self", "posix", "cuda_ipc"}), NetworkType::unknown);
+    EXPECT_EQ(network_of({}), NetworkType::unknown);
 }
 
 // The parser accepts the output of this machine's UCX.
@@ -62,7 +65,7 @@ TEST(NetworksOfContext, ReportAContextOverTcp) {
     ASSERT_EQ(done, UCS_OK);
     const auto found = transports_of(info_of(context));
     ucp_cleanup(context);
-    EXPECT_TRUE(is_tcp_only(found)) << found.size();
+    EXPECT_EQ(NetworkType::tcp, network_of(found)) << found.size();
 }
 
 }  // namespace
