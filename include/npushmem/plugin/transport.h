@@ -31,9 +31,9 @@
  * Death of a peer: with NPUSHMEM_CAP_REPORTS_DEATH a transport detects it within the time that its variables give.
  * Then outstanding and later operations to that peer fail with NPUSHMEM_E_PEER_DEAD (NPUSHMEM_E_UNREACHABLE or
  * NPUSHMEM_E_TIMEOUT if the transport cannot tell a dead peer from a broken path), and `poll_event` reports the peer
- * once. Without the capability the host detects the death and calls `forget`. A peer that has called `close` is not
- * dead: the end of its connection is no event and no error, unless an operation to it is outstanding or is posted
- * later, which then fails as above.
+ * once. Without the capability the host detects the death of PEs of its own host, and calls `forget`; otherwise
+ * NPUSHMEM_TIMEOUT applies. A peer that has called `close` is not dead: the end of its connection is no event and no
+ * error, unless an operation to it is outstanding or is posted later, which then fails as above.
  *
  * Refusals: every function but `close` checks what it is given and returns an error, never NPUSHMEM_AGAIN for ever, for
  *  - a number of a queue, region or remote memory that it did not give out, or that has been destroyed;
@@ -274,11 +274,11 @@ typedef struct npushmem_transport_v1 {
     int32_t (*progress)(void* self);                             /* OK something happened, AGAIN nothing did [AGAIN] */
     int32_t (*poll_event)(void* self, npushmem_event* out);      /* OK one delivered, AGAIN none [AGAIN] */
 
-    /* Since minor 1, optional. The host knows that the peer has died or left: closes the connection to it and frees
-     * what is held for it alone. A set-up function, called for any peer, connected or not, any number of times; does
-     * not wait for the peer. Operations to it that are outstanding complete, or fail with NPUSHMEM_E_PEER_DEAD, without
-     * its help; later ones do either. Until destroy_queue returns, local memory of those that failed may still be
-     * accessed. Operations to other peers are not affected. Numbers of the peer's imported memory remain valid for
+    /* Since minor 1, optional. The host knows that the peer has died or left. May close the connection to it and
+     * free what is held for it alone. A set-up function, called for any peer, connected or not, any number of times;
+     * does not wait for the peer. Operations to it that are outstanding complete, or fail with NPUSHMEM_E_PEER_DEAD,
+     * without its help; later ones do either. Until destroy_queue returns, local memory of those that failed may still
+     * be accessed. Operations to other peers are not affected. Numbers of the peer's imported memory remain valid for
      * release_memory, and its mapped memory remains mapped until then. A number that is no peer's is refused with
      * NPUSHMEM_E_ARGUMENT, or has no effect. [nothing to do] */
     int32_t (*forget)(void* self, int32_t pe);

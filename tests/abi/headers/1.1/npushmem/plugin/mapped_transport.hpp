@@ -22,9 +22,10 @@ struct MappedWindow {
     std::shared_ptr<const void> mapping;  // keeps `base` valid; null if another object does
 };
 
-// The whole data path over a mapping.
-constexpr std::uint64_t mapped_capabilities =
-    NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL;
+// The whole data path over a mapping. The target takes no part in it.
+constexpr std::uint64_t mapped_capabilities = NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET |
+                                              NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL |
+                                              NPUSHMEM_CAP_TARGET_PROGRESS;
 
 class MappedTransport : public Transport {
 public:

@@ -137,7 +137,7 @@ public:
     virtual Code progress() { return Code::again; }
     virtual Code poll_event(npushmem_event& /*out*/) { return Code::again; }
 
-    // The peer has died or left: closes its connection, ends the operations to it that are outstanding, and frees what
+    // The peer has died or left: ends the operations to it that are outstanding; may close its connection and free what
     // is held for it alone. Needed if such operations would otherwise stay outstanding. May be called repeatedly.
     virtual Code forget(int /*pe*/) { return Code::ok; }
 
