@@ -192,7 +192,7 @@ CaseProcess::CaseProcess(const ProcessRole& role, int output, Group group) : gro
 }
 
 CaseProcess::~CaseProcess() {
-    if (id_ <= 0 || ended_) return;
+    if (id_ <= 0 || has_ended()) return;
     kill();
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!has_ended() && std::chrono::steady_clock::now() < limit) {
