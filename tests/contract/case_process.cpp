@@ -2,6 +2,7 @@
 #include "tests/contract/case_process.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -9,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -117,6 +119,14 @@ struct Execution {
     }
 };
 
+// A program that was started with SIGCHLD ignored would never learn how a process ended: the kernel reaps it at once.
+void keep_ended_processes() {
+    struct sigaction current {};
+    if (::sigaction(SIGCHLD, nullptr, &current) != 0) return;
+    const bool is_ignored = (current.sa_flags & SA_SIGINFO) == 0 && current.sa_handler == SIG_IGN;
+    if (is_ignored || (current.sa_flags & SA_NOCLDWAIT) != 0) ::signal(SIGCHLD, SIG_DFL);
+}
+
 struct Header {
     std::uint32_t kind;
     std::int32_t line;
@@ -171,6 +181,7 @@ CaseProcess::CaseProcess(const ProcessRole& role, int output, Group group) : gro
     execution.command_pointers = pointers_to(execution.command);
     execution.environment_pointers = pointers_to(execution.environment);
     (void)std::fflush(nullptr);
+    keep_ended_processes();
     id_ = ::fork();
     if (id_ == 0) execution.run();
     if (id_ < 0) throw std::runtime_error(std::string("cannot start the process of a case: ") + std::strerror(errno));
@@ -181,10 +192,12 @@ CaseProcess::CaseProcess(const ProcessRole& role, int output, Group group) : gro
 }
 
 CaseProcess::~CaseProcess() {
-    if (id_ <= 0 || ended_) return;
+    if (id_ <= 0 || has_ended()) return;
     kill();
-    int status = 0;
-    while (::waitpid(id_, &status, 0) < 0 && errno == EINTR) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!has_ended() && std::chrono::steady_clock::now() < limit) {
+        pollfd waited{end_.get(), POLLIN, 0};  // without a descriptor: only waits
+        (void)::poll(&waited, 1, 50);
     }
 }
 
@@ -221,12 +234,15 @@ bool CaseProcess::has_ended() {
     if (ended_) return true;
     siginfo_t information{};
     // The process is not reaped yet, so that its number cannot belong to another group when that is killed.
-    if (::waitid(P_PID, static_cast<id_t>(id_), &information, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-        information.si_pid != id_)
-        return false;
-    if (group_ == Group::own) kill();
-    while (::waitpid(id_, &wait_status_, 0) < 0 && errno == EINTR) {
-    }
+    const int found = ::waitid(P_PID, static_cast<id_t>(id_), &information, WEXITED | WNOHANG | WNOWAIT);
+    if (found == 0 && information.si_pid != id_) return false;
+    if (found != 0 && errno != ECHILD) return false;
+    if (found == 0 && group_ == Group::own) kill();
+    pid_t reaped = -1;
+    do {
+        reaped = ::waitpid(id_, &wait_status_, 0);
+    } while (reaped < 0 && errno == EINTR);
+    reaped_elsewhere_ = reaped != id_;
     ended_ = true;
     end_.close();
     return true;
@@ -236,9 +252,14 @@ void CaseProcess::signal(int number) const { ::kill(id_, number); }
 
 void CaseProcess::kill() const { ::kill(group_ == Group::own ? -id_ : id_, SIGKILL); }
 
-bool CaseProcess::exited_with_success() const { return WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 0; }
+bool CaseProcess::exited_with(int status) const {
+    return !reaped_elsewhere_ && WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == status;
+}
 
 std::string CaseProcess::how_it_ended() const {
+    if (reaped_elsewhere_)
+        return "was reaped by someone else, so its exit status is not known: nothing else in the program may wait for "
+               "any child process (waitpid(-1), or a handler of SIGCHLD)";
     if (WIFSIGNALED(wait_status_)) return "was killed by " + signal_name(WTERMSIG(wait_status_));
     return "exited with status " + std::to_string(WEXITSTATUS(wait_status_));
 }

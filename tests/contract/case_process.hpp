@@ -67,7 +67,8 @@ struct ResultPart {
 // Sends one message of this process, which has a role. Any thread.
 void send_result(const ResultPart& part);
 
-// A started process, and its results so far. Kills the process if it is left.
+// A started process, and its results so far. Kills the process if it is left, and waits at most 10 s for its end: a
+// process in an uninterruptible system call ends later.
 class CaseProcess {
 public:
     enum class Group { own, same };
@@ -86,14 +87,16 @@ public:
 
     // Reads the available results without waiting. Returns the new ones.
     std::vector<ResultPart> read_results();
-    // Checks without waiting whether the process has ended; if so, first kills what is left of a group of its own.
+    // Checks without waiting whether the process has ended; if so, first kills what is left of a group of its own. A
+    // process that something else in this program has reaped has ended, with an unknown status.
     bool has_ended();
     void signal(int number) const;
     // Sends SIGKILL to the process, or to its own group.
     void kill() const;
 
     // Once it has ended, and all results are read.
-    [[nodiscard]] bool exited_with_success() const;
+    [[nodiscard]] bool exited_with(int status) const;
+    [[nodiscard]] bool exited_with_success() const { return exited_with(0); }
     [[nodiscard]] bool has_begun() const { return has_begun_; }
     [[nodiscard]] bool has_finished() const { return has_finished_; }
     // "was killed by SIGSEGV", "exited with status 3".
@@ -106,6 +109,7 @@ private:
     Descriptor end_;
     std::string unread_;  // bytes of an incomplete result
     bool ended_ = false;
+    bool reaped_elsewhere_ = false;  // so that wait_status_ is not known
     int wait_status_ = 0;
     bool has_begun_ = false;
     bool has_finished_ = false;

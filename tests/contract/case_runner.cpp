@@ -81,7 +81,7 @@ struct Outcome {
     std::optional<std::string> hang;  // what the processes were doing
 };
 
-void wait_for_news(CaseProcess& process, CapturedOutput& output, Clock::time_point end) {
+void wait_for_output(CaseProcess& process, CapturedOutput& output, Clock::time_point end) {
     std::array<pollfd, 3> waited{
         {{output.descriptor(), POLLIN, 0}, {process.results(), POLLIN, 0}, {process.end(), POLLIN, 0}}};
     auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
@@ -97,7 +97,7 @@ Outcome follow(CaseProcess& process, CapturedOutput& output, std::chrono::second
     };
     auto end = Clock::now() + deadline;
     while (!process.has_ended()) {
-        wait_for_news(process, output, end);
+        wait_for_output(process, output, end);
         collect();
         if (Clock::now() < end) continue;
         if (out.hang) break;  // not even SIGKILL ended it
@@ -109,11 +109,18 @@ Outcome follow(CaseProcess& process, CapturedOutput& output, std::chrono::second
     return out;
 }
 
+// Only a normal return of main() is attributed to it: a process may also be killed, for example for lack of memory.
+const char* cause_of_early_end(const CaseProcess& process) {
+    if (process.exited_with(0) || process.exited_with(1))
+        return ": main() must pass all its arguments to InitGoogleTest, and call RUN_ALL_TESTS";
+    if (process.exited_with(127)) return ": it cannot execute /proc/self/exe";
+    return "";
+}
+
 void report_end(const CaseProcess& process, bool has_failures) {
     if (!process.has_begun())
-        ADD_FAILURE() << "the process of the case " << process.how_it_ended()
-                      << " before the case began: main() must pass all its arguments to InitGoogleTest, and call "
-                         "RUN_ALL_TESTS";
+        ADD_FAILURE() << "the process of the case " << process.how_it_ended() << " before the case began"
+                      << cause_of_early_end(process);
     else if (!process.has_finished())
         ADD_FAILURE() << "the process of the case " << process.how_it_ended();
     else if (!process.exited_with_success() && !has_failures)

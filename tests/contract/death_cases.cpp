@@ -15,7 +15,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
@@ -46,7 +45,7 @@ void survive(PeProcess& process, Work work) {
     VictimOperations operations(pe, work);
     LossEvents events(pe);
     operations.call_often();
-    process.tell("working");
+    process.report_stage("working");
     operations.call_often();  // the victim is killed meanwhile, or later
     process.reached("after the death");
     const bool reported = reports_death(pe, victim);
@@ -129,9 +128,8 @@ void end_one_then_kill_one(const Subject& subject) {
     PeProcesses processes(subject, 4);
     if (!processes.connect() || !serve_exchange(processes, all_of(4), 0)) return;
     ASSERT_TRUE(processes.wait_for(ending, "before its end"));
-    const auto process = static_cast<pid_t>(processes.value_of(ending));
     processes.go(ending);
-    ASSERT_TRUE(wait_for_end(process)) << "PE " << ending << " does not end";
+    ASSERT_TRUE(wait_for_end(processes.connect_info_of(ending).process)) << "PE " << ending << " does not end";
     ASSERT_TRUE(serve_exchange(processes, without_ending, 1));
     ASSERT_TRUE(processes.wait_for(killed_later, "end"));
     processes.signal(killed_later, SIGKILL);
@@ -144,10 +142,7 @@ void end_one_then_kill_one(const Subject& subject) {
 void see_one_end(PeProcess& process) {
     process.connect();
     exchange(process, all_of(4), 0);
-    if (process.number() == ending) {
-        process.give(static_cast<std::uint64_t>(::getpid()));
-        return process.reached("before its end");
-    }
+    if (process.number() == ending) return process.reached("before its end");
     exchange(process, without_ending, 1);
     if (process.number() == killed_later) return process.reached("end");
     process.reached("after the death");
@@ -242,7 +237,7 @@ public:
     DyingPeer(Pe& pe, PeProcesses& processes, KillBefore when) : pe_(pe), processes_(processes), when_(when) {}
 
     [[nodiscard]] bool is_killed() const { return killed_; }
-    void connect(const Contact& contact);
+    void connect(const PeConnectInfo& other);
     // Puts to the imported memory, and releases it.
     void use();
 
@@ -267,9 +262,9 @@ private:
     std::uint64_t remote_ = 0;
 };
 
-void DyingPeer::connect(const Contact& contact) {
+void DyingPeer::connect(const PeConnectInfo& other) {
     Transport& transport = pe_.transport();
-    const npushmem_peer peer = contact.peer(1);
+    const npushmem_peer peer = other.peer(1);
     before(KillBefore::reach);
     reach_ = transport.reach(peer);
     EXPECT_FALSE(reach_.why.empty());
@@ -277,7 +272,7 @@ void DyingPeer::connect(const Contact& contact) {
     before(KillBefore::connect);
     if (!is_ok(transport.connect(peer))) return;
     before(KillBefore::import);
-    const auto imported = transport.import_memory(1, contact.info.handle);
+    const auto imported = transport.import_memory(1, other.info.handle);
     if (is_ok(imported.status())) remote_ = imported.value();
     before(KillBefore::use);
 }
@@ -303,13 +298,11 @@ template <KillBefore when>
 void kill_while_connecting(const Subject& subject) {
     PeProcesses processes(subject, 2);
     if (!processes.connect()) return;
-    const auto contact = take_contact(processes, 1);
-    ASSERT_TRUE(contact.has_value());
     {
         const auto pe = open_pe(subject, 0, 2);
         ASSERT_NE(pe, nullptr);
         DyingPeer peer(*pe, processes, when);
-        peer.connect(*contact);
+        peer.connect(processes.connect_info_of(1));
         peer.use();
         if (!peer.is_killed()) processes.signal(1, SIGKILL);  // unreachable
     }
@@ -319,7 +312,6 @@ void kill_while_connecting(const Subject& subject) {
 
 void be_connected_to(PeProcess& process) {
     process.connect();
-    if (process.number() == 1) give_contact(process);
     process.reached("end");
 }
 

@@ -8,12 +8,12 @@ namespace npushmem::contract {
 namespace {
 
 // Set before the threads of a case start.
-std::atomic<std::chrono::milliseconds> current_patience{std::chrono::seconds(20)};
+std::atomic<std::chrono::milliseconds> current_wait_timeout{std::chrono::seconds(20)};
 
 }  // namespace
 
-std::chrono::milliseconds patience() { return current_patience.load(std::memory_order_relaxed); }
-void set_patience(std::chrono::milliseconds limit) { current_patience.store(limit, std::memory_order_relaxed); }
+std::chrono::milliseconds wait_timeout() { return current_wait_timeout.load(std::memory_order_relaxed); }
+void set_wait_timeout(std::chrono::milliseconds limit) { current_wait_timeout.store(limit, std::memory_order_relaxed); }
 
 Pe::~Pe() {
     for (const auto& [pe, remote] : remote_) (void)transport_->release_memory(remote);

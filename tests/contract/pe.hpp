@@ -79,15 +79,15 @@ private:
 
 // One PE under test: an instance of the transport, its memory, and calls that wait as the contract allows.
 
-// The limit of waits for something that the transport must bring about: TransportSubject::patience of the case that
+// The limit of waits for something that the transport must bring about: TransportSubject::wait_timeout of the case that
 // runs; 20 s until it is set.
-[[nodiscard]] std::chrono::milliseconds patience();
-void set_patience(std::chrono::milliseconds limit);
+[[nodiscard]] std::chrono::milliseconds wait_timeout();
+void set_wait_timeout(std::chrono::milliseconds limit);
 
 // Bounds every wait: a transport that never completes fails its test instead of hanging it.
 class Deadline {
 public:
-    explicit Deadline(std::chrono::milliseconds limit = patience()) : end_(Clock::now() + limit) {}
+    explicit Deadline(std::chrono::milliseconds limit = wait_timeout()) : end_(Clock::now() + limit) {}
     [[nodiscard]] bool expired() const { return Clock::now() > end_; }
 
 private:

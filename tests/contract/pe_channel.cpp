@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <stdexcept>
 
+#include "tests/contract/fabric.hpp"
+
 namespace npushmem::contract {
 namespace {
 
@@ -65,6 +67,15 @@ std::optional<PeMessage> PeChannel::receive() {
 void PeChannel::wait() const {
     pollfd waited{socket_.get(), POLLIN, 0};
     (void)::poll(&waited, 1, -1);
+}
+
+npushmem_peer PeConnectInfo::peer(int number) const {
+    npushmem_peer out = peer_of(number);
+    out.struct_size = sizeof out;
+    out.process_id = process;
+    out.address = info.address.data();
+    out.address_bytes = static_cast<std::uint32_t>(info.address.size());
+    return out;
 }
 
 std::string encode(const PeConnectInfo& info) {

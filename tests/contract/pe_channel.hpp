@@ -16,7 +16,7 @@
 namespace npushmem::contract {
 
 struct PeMessage {
-    enum class Kind : char { stage = 's', value = 'v', connect_info = 'c', go = 'g' };
+    enum class Kind : char { stage = 's', connect_info = 'c', go = 'g' };
     Kind kind;
     std::string content;
 };
@@ -47,6 +47,9 @@ struct PeConnectInfo {
     std::int32_t pe = -1;
     std::int32_t process = -1;
     Pe::ConnectInfo info;
+
+    // Describes this PE under the given number. Refers to `info`.
+    [[nodiscard]] npushmem_peer peer(int number) const;
 };
 std::string encode(const PeConnectInfo& info);
 PeConnectInfo decode_connect_info(std::string_view content);

@@ -2,10 +2,8 @@
 #include "tests/contract/process_traffic.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "tests/contract/patterns.hpp"
@@ -93,9 +91,6 @@ void verify_own(const Pe& pe, const Members& members, std::uint64_t round) {
 
 std::string stage_of(const char* what, std::uint64_t round) { return what + (' ' + std::to_string(round)); }
 
-// The stage at which the parent takes a number of a PE.
-std::string number_stage(std::size_t number) { return "number " + std::to_string(number); }
-
 }  // namespace
 
 Members all_of(int npes) {
@@ -127,52 +122,6 @@ bool serve_exchange(PeProcesses& processes, const Members& members, std::uint64_
     return release_from(processes, members, stage_of("ready", round)) &&
            release_from(processes, members, stage_of("written", round)) &&
            release_from(processes, members, stage_of("verified", round));
-}
-
-npushmem_peer Contact::peer(int pe) const {
-    npushmem_peer out = peer_of(pe);
-    out.struct_size = sizeof out;
-    out.process_id = process_id;
-    out.address = info.address.data();
-    out.address_bytes = static_cast<std::uint32_t>(info.address.size());
-    return out;
-}
-
-// The numbers: process, size of the address, size of the handle, then their bytes in words.
-void give_contact(PeProcess& process) {
-    const auto address = process.pe().transport().address();
-    ASSERT_TRUE(address.ok()) << address.status().message();
-    const Bytes handle = process.pe().handle();
-    Bytes bytes = address.value();
-    bytes.insert(bytes.end(), handle.begin(), handle.end());
-    std::vector<std::uint64_t> numbers{static_cast<std::uint64_t>(::getpid()), address.value().size(), handle.size()};
-    for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
-        numbers.push_back(word);
-    }
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-        process.give(numbers[i]);
-        process.reached(number_stage(i));
-    }
-}
-
-std::optional<Contact> take_contact(PeProcesses& processes, int pe) {
-    std::vector<std::uint64_t> numbers;
-    std::size_t wanted = 3;
-    while (numbers.size() < wanted) {
-        const std::string stage = number_stage(numbers.size());
-        if (!processes.wait_for(pe, stage)) return std::nullopt;
-        numbers.push_back(processes.value_of(pe));
-        processes.go(pe);
-        if (numbers.size() == 3)
-            wanted += (numbers[1] + numbers[2] + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
-    }
-    Bytes bytes((numbers.size() - 3) * sizeof(std::uint64_t));
-    if (!bytes.empty()) std::memcpy(bytes.data(), &numbers[3], bytes.size());
-    const auto handle = bytes.begin() + static_cast<std::ptrdiff_t>(numbers[1]);
-    return Contact{{Bytes(bytes.begin(), handle), Bytes(handle, handle + static_cast<std::ptrdiff_t>(numbers[2]))},
-                   static_cast<int>(numbers[0])};
 }
 
 std::unique_ptr<Pe> open_pe(const Subject& subject, int number, int npes) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,18 +22,6 @@ bool release_from(PeProcesses& processes, const Members& members, const std::str
 // Collective over the members, with the same round, and their parent.
 void exchange(PeProcess& process, const Members& members, std::uint64_t round);
 bool serve_exchange(PeProcesses& processes, const Members& members, std::uint64_t round);
-
-// What another process needs to connect to a PE.
-struct Contact {
-    Pe::ConnectInfo info;
-    int process_id = 0;
-
-    // Refers to `info`.
-    [[nodiscard]] npushmem_peer peer(int pe) const;
-};
-void give_contact(PeProcess& process);
-// Nothing, with a failed expectation, if the process has ended or is stuck.
-std::optional<Contact> take_contact(PeProcesses& processes, int pe);
 
 // Opens an instance in this process, for the PE of this number of a job of this size, and publishes its memory. Null,
 // with a failed expectation, if this fails.

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -16,10 +15,12 @@
 
 #include "tests/contract/case_process.hpp"
 #include "tests/contract/case_runner.hpp"
-#include "tests/contract/pe_channel.hpp"
 
 namespace npushmem::contract {
 namespace {
+
+constexpr std::chrono::seconds start_limit{60};
+constexpr std::chrono::seconds end_limit{30};
 
 // How PeProcess::connect tells that it has connected to all peers.
 const std::string connected_stage = "connected";
@@ -74,9 +75,7 @@ void PeProcess::connect() {
     s.send({PeMessage::Kind::connect_info, encode({number(), ::getpid(), std::move(mine).value()})});
     for (int i = 0; i < npes(); ++i) {
         const PeConnectInfo other = decode_connect_info(s.receive(Waiting::with_progress).content);
-        npushmem_peer peer = peer_of(other.pe);
-        peer.process_id = other.process;
-        if (const Status made = s.pe->connect(peer, other.info); !made.ok())
+        if (const Status made = s.pe->connect(other.peer(other.pe), other.info); !made.ok())
             throw std::runtime_error("to PE " + std::to_string(other.pe) + ": " + made.message());
     }
     reached(connected_stage);
@@ -91,27 +90,22 @@ int PeProcess::number() const { return state_->role.pe; }
 int PeProcess::npes() const { return state_->role.npes; }
 
 void PeProcess::reached(const std::string& stage, Waiting waiting) {
-    tell(stage);
+    report_stage(stage);
     if (state_->receive(waiting).kind != PeMessage::Kind::go)
         throw std::logic_error("the process of the case sent something other than go");
 }
 
-void PeProcess::tell(const std::string& stage) { state_->send({PeMessage::Kind::stage, stage}); }
-
-void PeProcess::give(std::uint64_t value) {
-    state_->send({PeMessage::Kind::value, std::string(reinterpret_cast<const char*>(&value), sizeof value)});
-}
+void PeProcess::report_stage(const std::string& stage) { state_->send({PeMessage::Kind::stage, stage}); }
 
 struct PeProcesses::State {
-    struct One {
-        One(const ProcessRole& role, PeChannel own_end)
+    struct StartedPe {
+        StartedPe(const ProcessRole& role, PeChannel own_end)
             : process(role, -1, CaseProcess::Group::same), channel(std::move(own_end)) {}
 
         CaseProcess process;
         PeChannel channel;
         std::set<std::string> stages;
         std::optional<std::string> connect_info;
-        std::uint64_t value = 0;
         bool living = true;
         bool succeeded = false;  // once it is no longer living
         bool killed = false;     // by signal()
@@ -124,15 +118,15 @@ struct PeProcesses::State {
 
     // Receives what there is, after waiting for it until `end`.
     void collect(Clock::time_point end);
-    void receive_from(int pe, One& one);
-    void report_end(int pe, One& one) const;
+    void receive_from(int pe, StartedPe& one);
+    void report_end(int pe, StartedPe& one) const;
     // Collects until `done` returns true for each living PE, and fails for what ends or does not come.
     template <class Done>
     bool wait(Clock::duration limit, const std::string& what, Done done);
 
     const Subject& subject;
     std::unique_ptr<SharedFile> file;
-    std::vector<std::unique_ptr<One>> all;
+    std::vector<std::unique_ptr<StartedPe>> all;
 };
 
 void PeProcesses::State::collect(Clock::time_point end) {
@@ -152,13 +146,11 @@ void PeProcesses::State::collect(Clock::time_point end) {
         if (all[pe]->living) receive_from(static_cast<int>(pe), *all[pe]);
 }
 
-void PeProcesses::State::receive_from(int pe, One& one) {
+void PeProcesses::State::receive_from(int pe, StartedPe& one) {
     const bool has_ended = one.process.has_ended();  // before the last results and messages are read
     while (auto message = one.channel.receive()) {
         if (message->kind == PeMessage::Kind::stage) one.stages.insert(message->content);
         if (message->kind == PeMessage::Kind::connect_info) one.connect_info = message->content;
-        if (message->kind == PeMessage::Kind::value && message->content.size() == sizeof one.value)
-            std::memcpy(&one.value, message->content.data(), sizeof one.value);
     }
     for (const auto& part : one.process.read_results()) {
         if (part.kind != ResultPart::Kind::failure) continue;
@@ -173,7 +165,7 @@ void PeProcesses::State::receive_from(int pe, One& one) {
     report_end(pe, one);
 }
 
-void PeProcesses::State::report_end(int pe, One& one) const {
+void PeProcesses::State::report_end(int pe, StartedPe& one) const {
     if (one.killed || one.succeeded || one.has_failures) return;
     one.has_failures = true;
     ADD_FAILURE() << "the process of PE " << pe << " " << one.process.how_it_ended()
@@ -187,7 +179,7 @@ bool PeProcesses::State::wait(Clock::duration limit, const std::string& what, Do
         std::string missing;
         bool ended = false;
         for (std::size_t pe = 0; pe < all.size(); ++pe) {
-            const One& one = *all[pe];
+            const StartedPe& one = *all[pe];
             if (done(static_cast<int>(pe), one)) continue;
             missing += (missing.empty() ? "PE " : ", PE ") + std::to_string(pe);
             ended = ended || !one.living;
@@ -218,7 +210,7 @@ PeProcesses::PeProcesses(const Subject& subject, int npes, std::uint64_t bytes_p
         role.bytes_per_pe = bytes_per_pe;
         role.channel = other_end.descriptor();
         role.file = state_->file ? state_->file->descriptor() : -1;
-        state_->all.push_back(std::make_unique<State::One>(role, std::move(own_end)));
+        state_->all.push_back(std::make_unique<State::StartedPe>(role, std::move(own_end)));
     }
 }
 
@@ -232,27 +224,28 @@ int PeProcesses::npes() const { return static_cast<int>(state_->all.size()); }
 
 bool PeProcesses::connect() {
     // The processes start first, which may take long on a busy machine.
-    const auto limit = 3 * state_->subject.transport.patience;
-    const auto has_info = [](int, const State::One& one) { return one.connect_info.has_value(); };
+    const auto limit = std::max<State::Clock::duration>(3 * state_->subject.transport.wait_timeout, start_limit);
+    const auto has_info = [](int, const State::StartedPe& one) { return one.connect_info.has_value(); };
     if (!state_->wait(limit, "exchange of addresses", has_info)) return false;
     for (const auto& to : state_->all)
         for (const auto& from : state_->all)
             (void)to->channel.send({PeMessage::Kind::connect_info, *from->connect_info});
-    const auto is_connected = [](int, const State::One& one) { return one.stages.contains(connected_stage); };
+    const auto is_connected = [](int, const State::StartedPe& one) { return one.stages.contains(connected_stage); };
     if (!state_->wait(limit, connected_stage, is_connected)) return false;
     go_all();
     return true;
 }
 
 bool PeProcesses::wait_for(const std::string& stage) {
-    return state_->wait(2 * state_->subject.transport.patience, stage, [&](int, const State::One& one) {
+    return state_->wait(2 * state_->subject.transport.wait_timeout, stage, [&](int, const State::StartedPe& one) {
         return one.stages.contains(stage) || one.killed || one.succeeded;
     });
 }
 
 bool PeProcesses::wait_for(int pe, const std::string& stage) {
-    return state_->wait(2 * state_->subject.transport.patience, stage,
-                        [&](int other, const State::One& one) { return other != pe || one.stages.contains(stage); });
+    return state_->wait(2 * state_->subject.transport.wait_timeout, stage, [&](int other, const State::StartedPe& one) {
+        return other != pe || one.stages.contains(stage);
+    });
 }
 
 void PeProcesses::go(int pe) {
@@ -265,7 +258,7 @@ void PeProcesses::go_all() {
 }
 
 void PeProcesses::signal(int pe, int number) {
-    State::One& one = *state_->all.at(static_cast<std::size_t>(pe));
+    State::StartedPe& one = *state_->all.at(static_cast<std::size_t>(pe));
     if (!one.living) return;  // its number may belong to another process
     if (number == SIGKILL) one.killed = true;
     one.process.signal(number);
@@ -273,20 +266,30 @@ void PeProcesses::signal(int pe, int number) {
         siginfo_t information{};
         (void)::waitid(P_PID, static_cast<id_t>(one.process.id()), &information, WSTOPPED | WEXITED | WNOWAIT);
     }
-    while (number == SIGKILL && one.living) state_->collect(State::Clock::now() + std::chrono::seconds(1));
+    if (number != SIGKILL) return;
+    const auto end = State::Clock::now() + end_limit;
+    while (one.living && State::Clock::now() < end) state_->collect(end);
+    EXPECT_FALSE(one.living) << "SIGKILL did not end the process of PE " << pe << " within " << end_limit.count()
+                             << " s";
 }
 
-std::uint64_t PeProcesses::value_of(int pe) const { return state_->all.at(static_cast<std::size_t>(pe))->value; }
+PeConnectInfo PeProcesses::connect_info_of(int pe) const {
+    const auto& content = state_->all.at(static_cast<std::size_t>(pe))->connect_info;
+    if (!content) throw std::logic_error("PeProcesses::connect_info_of: call connect first");
+    return decode_connect_info(*content);
+}
 
 void PeProcesses::expect_all_to_end() {
-    const auto has_ended = [](int, const State::One& one) { return !one.living; };
-    const auto end = State::Clock::now() + state_->subject.transport.deadline;
+    // The limit must be below that of the whole case, which would end this process without naming the PE.
+    const auto limit = std::max<State::Clock::duration>(2 * state_->subject.transport.wait_timeout, end_limit);
+    const auto end = State::Clock::now() + limit;
     while (State::Clock::now() < end &&
            std::any_of(state_->all.begin(), state_->all.end(), [](const auto& one) { return one->living; }))
         state_->collect(end);
     for (int pe = 0; pe < npes(); ++pe)
-        EXPECT_TRUE(has_ended(pe, *state_->all[static_cast<std::size_t>(pe)]))
-            << "the process of PE " << pe << " has not ended";
+        EXPECT_FALSE(state_->all[static_cast<std::size_t>(pe)]->living)
+            << "the process of PE " << pe << " has not ended within "
+            << std::chrono::duration_cast<std::chrono::seconds>(limit).count() << " s";
 }
 
 }  // namespace npushmem::contract

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/contract/fabric.hpp"
+#include "tests/contract/pe_channel.hpp"
 
 namespace npushmem::contract {
 
@@ -39,9 +40,7 @@ public:
     enum class Waiting { with_progress, idle };
     void reached(const std::string& stage, Waiting waiting = Waiting::with_progress);
     // Tells the parent without waiting.
-    void tell(const std::string& stage);
-    // Gives the parent a number, for PeProcesses::value_of.
-    void give(std::uint64_t value);
+    void report_stage(const std::string& stage);
 
 private:
     struct State;
@@ -61,19 +60,21 @@ public:
     // Serves PeProcess::connect of all processes. Returns false, with a failed expectation, if a process ended.
     bool connect();
     // Waits until every living PE has told or reached `stage`. Returns false, with a failed expectation, if one ends
-    // with a failure before, or does not reach it within twice the subject's patience: so that the PE's own wait, which
-    // says more, ends first. A PE that has ended with success is not waited for.
+    // with a failure before, or does not reach it within twice the subject's wait_timeout: so that the PE's own wait,
+    // which says more, ends first. A PE that has ended with success is not waited for.
     bool wait_for(const std::string& stage);
     // The same for this PE, which must not end before.
     bool wait_for(int pe, const std::string& stage);
     // Lets one PE, or every living PE, return from `reached`.
     void go(int pe);
     void go_all();
-    // SIGKILL, SIGSTOP, SIGCONT; after SIGKILL waits until the process has gone and no longer counts it as living.
+    // SIGKILL, SIGSTOP, SIGCONT; after SIGKILL waits until the process has gone and no longer counts it as living. A
+    // process that does not end within 30 s is a failed expectation.
     void signal(int pe, int number);
-    // The last number that this PE gave, 0 if none. It is there once a later stage of the PE has been waited for.
-    [[nodiscard]] std::uint64_t value_of(int pe) const;
-    // Waits until all living processes have ended; each must end with success, within the case's deadline.
+    // What this PE published in `connect`. Throws std::logic_error before `connect` has returned true.
+    [[nodiscard]] PeConnectInfo connect_info_of(int pe) const;
+    // Waits until all living processes have ended; each must end with success, within twice the subject's wait_timeout
+    // or 30 s, whichever is longer.
     void expect_all_to_end();
 
 private:

@@ -173,7 +173,7 @@ void transfer_to_an_idle_pe(PeProcess& process) {
     const bool written = can_transfer(pe, 0, kind);
     process.reached("computing", PeProcess::Waiting::idle);
     if (written && pe.reach(0).has(NPUSHMEM_CAP_TARGET_PROGRESS)) TransferToIdle::expect_delivered(pe, kind);
-    process.tell("calling again");
+    process.report_stage("calling again");
     process.reached("delivered");
     if (written) TransferToIdle::expect_delivered(pe, kind);
 }
@@ -184,16 +184,16 @@ constexpr int altering = 2;
 const Members addressed{0, 1};
 
 // Connects to the altered address as if it were of another PE.
-void connect_to_altered(Pe& pe, const Contact& contact, int number) {
+void connect_to_altered(Pe& pe, const PeConnectInfo& altered, int number) {
     Transport& transport = pe.transport();
-    const npushmem_peer peer = contact.peer(number);
+    const npushmem_peer peer = altered.peer(number);
     const Reach reach = transport.reach(peer);
     EXPECT_FALSE(reach.why.empty()) << "no reason for PE " << number;
     if (!reach.reachable()) return;
     const Status connected = transport.connect(peer);
     EXPECT_TRUE(connected.ok() || !connected.message().empty()) << "an error without a message";
     if (!connected.ok()) return;
-    const auto imported = transport.import_memory(number, contact.info.handle);
+    const auto imported = transport.import_memory(number, altered.info.handle);
     EXPECT_TRUE(imported.ok() || !imported.status().message().empty()) << "an error without a message";
     if (imported.ok()) {
         EXPECT_EQ(transport.release_memory(imported.value()), Code::ok);
@@ -205,9 +205,8 @@ void alter_the_address(const Subject& subject) {
     constexpr int calls = 1000;
     PeProcesses processes(subject, altering + 1);
     if (!processes.connect() || !serve_exchange(processes, addressed, 0)) return;
-    const auto contact = take_contact(processes, 1);
-    ASSERT_TRUE(contact.has_value());
-    const std::size_t bytes = contact->info.address.size();
+    const PeConnectInfo original = processes.connect_info_of(1);
+    const std::size_t bytes = original.info.address.size();
     if (bytes == 0) GTEST_SKIP() << "PEs have no address";
     {
         int number = altering + 1;  // a transport connects at most once to each PE
@@ -215,7 +214,7 @@ void alter_the_address(const Subject& subject) {
         ASSERT_NE(pe, nullptr);
         for (std::size_t i = 0; i < bytes; ++i)
             for (const int alteration : alterations) {
-                Contact altered = *contact;
+                PeConnectInfo altered = original;
                 altered.info.address[i] ^= static_cast<std::byte>(alteration);
                 connect_to_altered(*pe, altered, number++);
                 (void)pe->transport().progress();
@@ -232,7 +231,6 @@ void be_addressed(PeProcess& process) {
     process.connect();
     if (process.number() == altering) return process.reached("end");
     exchange(process, addressed, 0);
-    if (process.number() == 1) give_contact(process);
     exchange(process, addressed, 1);
     exchange(process, addressed, 2);
 }

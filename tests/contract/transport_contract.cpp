@@ -76,7 +76,7 @@ template <class AnyCase>
 void register_for(const std::shared_ptr<const Subject>& subject, const AnyCase& what,
                   void (*run)(const Subject&, const AnyCase&)) {
     register_case({subject->suite(), what.name, subject->transport.deadline, [subject, what, run] {
-                       set_patience(subject->transport.patience);
+                       set_wait_timeout(subject->transport.wait_timeout);
                        run(*subject, what);
                        if (::testing::Test::HasFailure()) print_log(*subject);
                    }});

@@ -54,7 +54,7 @@ struct TransportSubject {
     // Number of the transport's devices that each PE uses; 0: the transport chooses.
     std::uint32_t devices = 0;
     // Limit of each wait for something that the transport must bring about.
-    std::chrono::milliseconds patience = std::chrono::seconds(20);
+    std::chrono::milliseconds wait_timeout = std::chrono::seconds(20);
     // A case that takes longer fails.
     std::chrono::seconds deadline = std::chrono::seconds(120);
 };

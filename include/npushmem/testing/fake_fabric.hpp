@@ -18,7 +18,7 @@
 
 namespace npushmem::fakes {
 
-// State shared by the PEs' transports. Any thread may call any function.
+// State shared by the PEs' transports. Any thread may call any function but reach_by.
 class FakeFabric {
 public:
     // When operations take effect: when they are posted; when the test delivers them, in posting order; or at calls of
@@ -33,6 +33,7 @@ public:
         : delivery_(delivery), random_(seed) {}
 
     // Replaces the default, in which every PE reaches every PE by calls. A reach with NPUSHMEM_CAP_MAP permits `map`.
+    // Call it before any transport is opened on this fabric.
     void reach_by(std::function<Reach(int from, int to)> reach) { reach_ = std::move(reach); }
     // The next `times` posts fail with again.
     void reject_posts(int times) {

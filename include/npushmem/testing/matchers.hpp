@@ -77,11 +77,6 @@ MATCHER_P(HasMessage, matcher, "has a message that " + ::testing::DescribeMatche
     return ::testing::ExplainMatchResult(matcher, detail::message_of(arg), result_listener);
 }
 
-// A contiguous range of trivial elements that has the same bytes as the range `expected`, which is copied. Explains the
-// first difference.
-template <class Expected>
-auto BytesAre(const Expected& expected);
-
 namespace detail {
 
 MATCHER_P(SameBytes, expected,
@@ -100,6 +95,8 @@ MATCHER_P(SameBytes, expected,
 
 }  // namespace detail
 
+// A contiguous range of trivial elements that has the same bytes as the range `expected`, which is copied. Explains the
+// first difference.
 template <class Expected>
 auto BytesAre(const Expected& expected) {
     const auto bytes = detail::bytes_of(expected);

@@ -18,7 +18,6 @@
 #include <stdexcept>
 
 #include "tests/contract/mutants/sound_transports.hpp"
-#include "tests/contract/processes.hpp"
 
 namespace npushmem::contract {
 namespace {
@@ -174,21 +173,18 @@ std::string suite_name(const ::testing::TestParamInfo<std::string>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(Contract, Sound, ::testing::ValuesIn(suites()), suite_name);
 
-// The cases of the contract, without those whose PEs are processes.
-std::set<std::string> cases_in_process() {
+std::set<std::string> cases_of_the_contract() {
     const Execution run = run_self("reference/none", CasesIn::started_process,
                                    {"--gtest_list_tests", "--gtest_filter=reference/own_files.*"}, 60);
     std::set<std::string> out;
     std::istringstream lines(run.output);
     for (std::string line; std::getline(lines, line);)
         if (line.starts_with("  ")) out.insert(line.substr(2, line.find_first_of(" \t#", 2) - 2));
-    for (const auto& list : {death_cases(), progress_cases()})
-        for (const ProcessCase& each : list) out.erase(each.name);
     return out;
 }
 
 TEST(Defects, EachCaseOfTheContractCatchesOneOrIsExempt) {
-    const std::set<std::string> all = cases_in_process();
+    const std::set<std::string> all = cases_of_the_contract();
     EXPECT_THAT(all, Contains("puts_arrive_whole"));
     std::set<std::string> uncovered = all;
     for (const DefectRow& row : defects())

@@ -80,7 +80,7 @@ TransportSubject mutant(std::string_view name) {
     out.capabilities = transport->capabilities;
     out.open = with_defect(row == nullptr ? Defect::none : row->defect, transport->open);
     if (row == nullptr) return out;
-    out.patience = std::chrono::milliseconds(200);  // what is lost does not come
+    out.wait_timeout = std::chrono::milliseconds(200);  // what is lost does not come
     out.deadline = std::chrono::seconds(row->ending == Ending::hangs ? 3 : 60);
     return out;
 }

@@ -3,8 +3,10 @@
 // which runner_test.cpp sets. Options of its own: --own=VALUE, which it prints at the start of each process.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -33,6 +35,20 @@ void end_by(int number) {
 void leave_a_process_behind() {
     if (::fork() != 0) return;
     for (;;) ::pause();
+}
+
+void reap_all(int) {
+    const int error = errno;
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    errno = error;
+}
+
+// In the program that starts the cases, and in theirs.
+void misbehave_as_a_parent() {
+    const std::string how = variable("MISBEHAVIOUR");
+    if (how.find("ignore_ends") != std::string::npos) (void)::signal(SIGCHLD, SIG_IGN);
+    if (how.find("reap_all") != std::string::npos) (void)::signal(SIGCHLD, reap_all);
 }
 
 void misbehave() {
@@ -93,6 +109,7 @@ NPUSHMEM_TRANSPORT_CONTRACT(Misbehaving, .name = "a:name-with*marks");
 }  // namespace
 
 int main(int argc, char** argv) {
+    misbehave_as_a_parent();
     ::testing::InitGoogleTest(&argc, argv);
     for (int i = 1; i < argc; ++i)
         if (std::string_view(argv[i]).starts_with("--own=")) std::printf("own option %s\n", argv[i] + 6);

@@ -73,11 +73,21 @@ TEST(CaseRunner, ReportsAnExitInTheCaseAndAfterIt) {
 }
 
 TEST(CaseRunner, EndsAHangingCaseAtItsDeadlineAndShowsWhatItDoes) {
-    const ProgramRun hung = run("MISBEHAVIOUR=hang,leave MISBEHAVING_DEADLINE=2", one_case);
+    const ProgramRun hung = run("MISBEHAVIOUR=hang,leave MISBEHAVING_DEADLINE=10", one_case);
     EXPECT_EQ(hung.status, 1) << hung.output;
     EXPECT_THAT(hung.output,
-                AllOf(HasSubstr("did not finish within 2 s"), ContainsRegex("process [0-9]+, thread [0-9]+ "),
-                      HasSubstr("(contract case): state S")));
+                AllOf(HasSubstr("did not finish within 10 s"), ContainsRegex("process [0-9]+, thread [0-9]+ "),
+                      ContainsRegex("\\(contract case\\): state [RSD]")));
+}
+
+// A program that ignores SIGCHLD, as its parent may have made it, and one that reaps all processes itself.
+TEST(CaseRunner, ReportsTheEndOfACaseWhateverTheProgramDoesWithIt) {
+    const ProgramRun ignored = run("MISBEHAVIOUR=ignore_ends,exit", one_case);
+    EXPECT_EQ(ignored.status, 1) << ignored.output;
+    EXPECT_THAT(ignored.output, HasSubstr("the process of the case exited with status 7"));
+    const ProgramRun reaped = run("MISBEHAVIOUR=reap_all", one_case);
+    EXPECT_EQ(reaped.status, 1) << reaped.output;
+    EXPECT_THAT(reaped.output, HasSubstr("was reaped by someone else"));
 }
 
 // Otherwise this test would not end: the lost process holds the pipe that run() reads.

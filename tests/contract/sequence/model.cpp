@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/contract/sequence/model.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -61,8 +59,6 @@ std::uint64_t updated(const Operation& op, std::uint64_t old) {
 bool overlap(std::uint64_t begin, std::uint64_t end, std::uint64_t other_begin, std::uint64_t other_end) {
     return begin < other_end && other_begin < end;
 }
-
-std::string hex(std::uint64_t value) { return fmt::format("{:#x}", value); }
 
 std::uint64_t value_of(std::span<const std::byte> bytes) {
     std::uint64_t out = 0;  // little-endian: the low bytes come first
@@ -344,8 +340,8 @@ std::optional<std::string> Model::check_fetched(int id, std::span<const std::byt
     if (const auto get = expected_.find(id); get != expected_.end()) {
         const auto [real, right] = std::mismatch(value.begin(), value.end(), get->second.begin(), get->second.end());
         if (real == value.end() && right == get->second.end()) return std::nullopt;
-        return fmt::format("get {} fetched {:#x} as its byte {}, expected {:#x}", id, std::to_integer<unsigned>(*real),
-                           real - value.begin(), std::to_integer<unsigned>(*right));
+        return "get " + std::to_string(id) + " fetched " + hex(std::to_integer<unsigned>(*real)) + " as its byte " +
+               std::to_string(real - value.begin()) + ", expected " + hex(std::to_integer<unsigned>(*right));
     }
     const auto atomic = fetched_.find(id);
     if (atomic == fetched_.end()) return std::nullopt;
@@ -353,7 +349,7 @@ std::optional<std::string> Model::check_fetched(int id, std::span<const std::byt
     if (possible.contains(value_of(value))) return std::nullopt;
     std::string expected;
     for (const std::uint64_t each : possible) expected += (expected.empty() ? "" : " or ") + hex(each);
-    return fmt::format("atomic {} fetched {}, expected {}", id, hex(value_of(value)), expected);
+    return "atomic " + std::to_string(id) + " fetched " + hex(value_of(value)) + ", expected " + expected;
 }
 
 std::optional<std::string> Model::check_region(int pe, int region, std::span<const std::byte> real) const {
@@ -365,9 +361,9 @@ std::optional<std::string> Model::check_region(int pe, int region, std::span<con
                       changing.begin() + static_cast<std::ptrdiff_t>(access.end), true);
     for (std::size_t i = 0; i < model.size(); ++i)
         if (!changing[i] && real[i] != model[i])
-            return fmt::format("byte {} of the {} region of PE {} is {:#x}, expected {:#x}", i,
-                               region == main_region ? "main" : "second", pe, std::to_integer<unsigned>(real[i]),
-                               std::to_integer<unsigned>(model[i]));
+            return "byte " + std::to_string(i) + " of the " + region_name(region) + " region of PE " +
+                   std::to_string(pe) + " is " + hex(std::to_integer<unsigned>(real[i])) + ", expected " +
+                   hex(std::to_integer<unsigned>(model[i]));
     return std::nullopt;
 }
 

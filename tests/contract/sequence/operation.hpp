@@ -64,6 +64,10 @@ bool fetches(std::uint8_t operation);
 // The number of bytes that the operation fetches; 0 for the others.
 std::uint64_t fetched_bytes(const Operation& op);
 
+// "0x1f".
+std::string hex(std::uint64_t value);
+// "main", "second".
+const char* region_name(int region);
 // "pe(0).put(queue 1, to 2, main + 64, 17 bytes of pattern 93);  // 12"
 std::string text_of(const Operation& op);
 // One operation per line.
