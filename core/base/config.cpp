@@ -413,7 +413,8 @@ std::vector<std::string> Config::unknown_variables() const {
 }
 
 bool is_secret(std::string_view name) {
-    for (const std::string_view part : {"UNIQUEID", "SECRET", "SESSION_ID"})
+    for (const std::string_view part :
+         {"UNIQUEID", "SECRET", "SESSION", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL", "COOKIE"})
         if (name.find(part) != std::string_view::npos) return true;
     return false;
 }
