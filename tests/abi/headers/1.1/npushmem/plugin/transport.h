@@ -9,6 +9,7 @@
  *   open → devices → use_devices → address → reach(peer)… → register_memory → import_memory(peer)… → map(peer)…
  *   → create_queue → [connect(peer) at first use] → data path → [forget(peer) that has died] → destroy_queue
  *   → deregister/release → close
+ * `address` and `reach` may be called repeatedly; `close` may follow any call.
  *
  * Threads: one thread at a time calls set-up functions, possibly while others are on the data path or in
  * `destroy_queue`, which may wait. Data-path functions of different queues may run in different threads at once; the
@@ -76,8 +77,9 @@ extern "C" {
 #define NPUSHMEM_CAP_DECORATOR UINT64_C(0x100) /* wraps an inner transport given to `open` */
 /* a NIC pins the pages of registered memory: the caller that registered it keeps them until it deregisters them */
 #define NPUSHMEM_CAP_PINS UINT64_C(0x200)
-/* Since minor 1. Detects that a peer has died: operations to it fail with NPUSHMEM_E_PEER_DEAD, and poll_event reports
- * it, without a call of the peer. Without this capability the death is not detected by the transport. */
+/* Since minor 1. Detects that a peer has died: operations to it fail with NPUSHMEM_E_PEER_DEAD, _UNREACHABLE or
+ * _TIMEOUT, by the way in which it was detected, and poll_event reports it once with such a code, without a call of the
+ * peer. Without this capability the death is not detected by the transport. */
 #define NPUSHMEM_CAP_REPORTS_DEATH UINT64_C(0x400)
 /* Since minor 1. Operations are delivered to a PE that makes no call. Without it a PE must call progress, quiet or test
  * so that operations to it are delivered. */
