@@ -60,7 +60,8 @@ bool selects_verbs(const Examined& examined) {
 bool uses_verbs(const Examined& examined) {
     return has_verbs(examined) && !examined.system.rdma.empty() &&
            (selects_verbs(examined) ||
-            preview_remote_transport(examined.settings, examined.plugins, examined.system).name == "verbs");
+            preview_remote_transport(examined.settings, examined.plugins, examined.system).name.find("verbs") !=
+                std::string::npos);
 }
 
 }  // namespace

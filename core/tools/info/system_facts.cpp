@@ -28,6 +28,7 @@
 #include "core/base/poller.hpp"
 #include "core/base/shared_segment.hpp"
 #include "core/base/version.hpp"
+#include "core/runtime/job_transports.hpp"
 #include "core/tools/run/processes.hpp"
 
 namespace npushmem::info {
@@ -277,6 +278,7 @@ SystemFacts gather_facts(const Settings& settings, const Installation& installat
     facts.kernel = kernel_facts();
     facts.ptrace_scope = number_in(read("/proc/sys/kernel/yama/ptrace_scope"));
     facts.rdma = rdma_devices(read);
+    facts.has_fabric = has_fabric_device();
     facts.interfaces = network_interfaces();
     facts.library = library_in(installation.library);
     facts.launcher = launcher_in(installation.programs);

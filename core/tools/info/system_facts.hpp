@@ -86,6 +86,7 @@ struct SystemFacts {
     KernelFacts kernel;
     std::optional<std::int64_t> ptrace_scope;  // of the Yama security module
     std::vector<RdmaDevice> rdma;
+    bool has_fabric = false;  // see has_fabric_device()
     std::vector<NetworkInterface> interfaces;
     ProgramFacts library;                 // libnpushmem.so
     ProgramFacts launcher;                // npushmem-run

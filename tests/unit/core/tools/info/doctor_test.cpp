@@ -328,6 +328,24 @@ TEST_F(Doctor, PreviewsTheTransportBetweenHosts) {
     EXPECT_EQ(preview().name, "");
 }
 
+TEST_F(Doctor, PreviewsCandidatesWhoseCostsAJobCompares) {
+    const auto preview = [this] { return preview_remote_transport(settings, plugins, system); };
+    plugins.push_back(plugin_entry(PluginKind::transport, "libfabric"));
+    for (PluginEntry& entry : plugins)
+        if (entry.found.name == "verbs") entry.capabilities = NPUSHMEM_CAP_DEVICES;
+    settings.remote_order = "verbs,ucx,libfabric";
+    EXPECT_EQ(preview().name, "ucx");
+    system.has_fabric = true;
+    EXPECT_EQ(preview().name, "ucx or libfabric");
+    EXPECT_EQ(preview().why, "auto: by their costs; verbs has no device");
+    add_rdma("");
+    EXPECT_EQ(preview().name, "verbs");
+    EXPECT_EQ(preview().why, "auto");
+    settings.remote_order = "ucx,verbs,libfabric";
+    EXPECT_EQ(preview().name, "ucx or verbs");
+    EXPECT_EQ(preview().why, "auto: by their costs");
+}
+
 TEST_F(Doctor, CountsAndDescribesItsOutcomes) {
     pes = 5;
     unknown = {"unknown variable NPUSHMEM_X is ignored"};
