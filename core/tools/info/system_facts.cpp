@@ -269,7 +269,10 @@ SystemFacts gather_facts(const Settings& settings, const Installation& installat
     facts.processes = limit_of(RLIMIT_NPROC);
     facts.file_size = limit_of(RLIMIT_FSIZE);
     facts.address_space = limit_of(RLIMIT_AS);
-    facts.ignores_locked_limit = has_capability(read("/proc/self/status").value_or(""), CAP_IPC_LOCK);
+    const std::string status = read("/proc/self/status").value_or("");
+    facts.ignores_locked_limit = has_capability(status, CAP_IPC_LOCK);
+    facts.raises_limits = has_capability(status, CAP_SYS_RESOURCE);
+    facts.ignores_process_limit = facts.raises_limits || has_capability(status, CAP_SYS_ADMIN) || ::getuid() == 0;
     facts.cpus = std::max(count_cpus(cpus.affinity), 1);
     facts.quota = cpus.quota;
     facts.memory = memory_facts(read);
