@@ -229,8 +229,9 @@ constexpr ConfigRow rows[] = {
      any<&S::transports>},
     {"DISABLE_P2P", "0", "bool", "transport", "remove p2p from TRANSPORTS", any<&S::disable_p2p>},
     {"REMOTE_TRANSPORT", "auto", "auto, none or a name", "transport",
-     "transport for PEs of other hosts, appended to TRANSPORTS; auto: in a job of several hosts, the first of "
-     "REMOTE_ORDER that every PE can open, unless TRANSPORTS has one",
+     "transport for PEs of other hosts, appended to TRANSPORTS; auto: in a job of several hosts, of those of "
+     "REMOTE_ORDER that every PE can open the one with the lowest reported cost, else the first; none if TRANSPORTS "
+     "has one",
      any<&S::remote_transport>},
     {"REMOTE_ORDER", "verbs,ucx,libfabric", "ordered list", "transport",
      "transports that REMOTE_TRANSPORT=auto tries, in this order; a job starts faster over ucx than over libfabric",
@@ -413,7 +414,8 @@ std::vector<std::string> Config::unknown_variables() const {
 }
 
 bool is_secret(std::string_view name) {
-    for (const std::string_view part : {"UNIQUEID", "SECRET", "SESSION_ID"})
+    for (const std::string_view part :
+         {"UNIQUEID", "SECRET", "SESSION", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL", "COOKIE"})
         if (name.find(part) != std::string_view::npos) return true;
     return false;
 }

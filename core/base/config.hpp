@@ -131,8 +131,9 @@ std::span<const ConfigRow> config_rows();
 // Checks a text against a type name of npushmem_config_row, for plugins' rows.
 Status check_typed(std::string_view type, std::string_view text);
 
-// Whether a variable of this name, without NPUSHMEM_, grants access to a job. Users send reports to others, so reports
-// do not contain such values.
+// Whether the value of a variable of this name, without NPUSHMEM_, may grant access to a job or a service: the name
+// contains UNIQUEID, SECRET, SESSION, TOKEN, PASSWORD, PASSWD, CREDENTIAL or COOKIE. Users send reports to others, so
+// reports do not contain such values.
 bool is_secret(std::string_view name);
 
 // The value in effect of one variable, for reports.

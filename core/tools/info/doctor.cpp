@@ -259,15 +259,26 @@ RemotePreview preview_remote_transport(const Settings& settings, std::span<const
     };
     const bool has_rdma =
         std::any_of(system.rdma.begin(), system.rdma.end(), [](const RdmaDevice& one) { return one.reason.empty(); });
+    // As in a job: costs are compared only on hosts with a fabric device, and up to the first candidate that drives
+    // NICs.
+    std::vector<std::string> candidates;
     for (const std::string& name : split(settings.remote_order, ',')) {
-        if (!is_usable(plugins, PluginKind::transport, name))
+        const PluginEntry* entry = find_entry(plugins, PluginKind::transport, name);
+        if (entry == nullptr || !entry->usable()) {
             pass_over(name, "is no usable plugin");
-        else if (name == "verbs" && !has_rdma)
+        } else if (name == "verbs" && !has_rdma) {
             pass_over(name, system.rdma.empty() ? "has no device" : "cannot open its devices");
-        else
-            return {name, passed_over.empty() ? "auto" : "auto: " + passed_over};
+        } else {
+            candidates.push_back(name);
+            if (!system.has_fabric || (entry->capabilities & NPUSHMEM_CAP_DEVICES) != 0) break;
+        }
     }
-    return {{}, fmt::format("auto: {}", passed_over.empty() ? "NPUSHMEM_REMOTE_ORDER is empty" : passed_over)};
+    if (candidates.empty())
+        return {{}, fmt::format("auto: {}", passed_over.empty() ? "NPUSHMEM_REMOTE_ORDER is empty" : passed_over)};
+    std::string why = "auto";
+    if (candidates.size() > 1) why += ": by their costs";
+    if (!passed_over.empty()) why += (candidates.size() > 1 ? "; " : ": ") + passed_over;
+    return {fmt::format("{}", fmt::join(candidates, " or ")), why};
 }
 
 std::string_view name_of(Severity severity) {

@@ -56,7 +56,7 @@ std::string describe(std::span<const Check> checks);
 
 // The transport that a job of several hosts like this one would use between hosts.
 struct RemotePreview {
-    std::string name;  // empty: none
+    std::string name;  // empty: none; "ucx or libfabric": a job compares the costs that these transports report
     std::string why;
 };
 RemotePreview preview_remote_transport(const Settings& settings, std::span<const PluginEntry> plugins,

@@ -60,7 +60,8 @@ bool selects_verbs(const Examined& examined) {
 bool uses_verbs(const Examined& examined) {
     return has_verbs(examined) && !examined.system.rdma.empty() &&
            (selects_verbs(examined) ||
-            preview_remote_transport(examined.settings, examined.plugins, examined.system).name == "verbs");
+            preview_remote_transport(examined.settings, examined.plugins, examined.system).name.find("verbs") !=
+                std::string::npos);
 }
 
 }  // namespace
@@ -238,7 +239,10 @@ Check check_open_files(const Examined& examined) {
     if (limit.hard >= needed) return check;
     check.severity = Severity::problem;
     check.found = fmt::format("limit at most {}; {} PEs need about {}", limit.hard, examined.pes, needed);
-    check.remedy = "as root, 'nofile 65536' in /etc/security/limits.d, or LimitNOFILE= of the service";
+    // The limit binds root and holders of CAP_SYS_RESOURCE, too, until they raise it.
+    check.remedy = examined.system.raises_limits
+                       ? fmt::format("ulimit -n {}", 4 * needed)
+                       : "as root, 'nofile 65536' in /etc/security/limits.d, or LimitNOFILE= of the service";
     return check;
 }
 
@@ -251,7 +255,9 @@ Check check_processes(const Examined& examined) {
                 fmt::format("limit {}", number_or_unlimited(limit.soft)),
                 "processes and threads of this user",
                 {}};
-    if (limit.soft >= needed) return check;
+    if (examined.system.ignores_process_limit && limit.soft != unlimited)
+        check.found += ", which this process may exceed (root, CAP_SYS_RESOURCE or CAP_SYS_ADMIN)";
+    if (examined.system.ignores_process_limit || limit.soft >= needed) return check;
     check.severity = Severity::problem;
     check.found = fmt::format("limit {}; {} PEs need about {}", limit.soft, examined.pes, needed);
     check.remedy =
@@ -263,7 +269,8 @@ Check check_kernel(const Examined& examined) {
     const KernelFacts& kernel = examined.system.kernel;
     if (kernel.pidfd_failure.empty())
         return {"kernel", Severity::ok, fmt::format("Linux {}, with pidfd_open", kernel.release), "npushmem-run", {}};
-    return {"kernel", Severity::problem,
+    // Other launchers do not need it.
+    return {"kernel", examined.system.launchers.empty() ? Severity::problem : Severity::note,
             fmt::format("Linux {}: pidfd_open fails: {}", kernel.release, kernel.pidfd_failure),
             "npushmem-run, which watches its processes by it",
             kernel.at_least(5, 3) ? "allow pidfd_open in the container's seccomp profile"
@@ -285,10 +292,11 @@ Check check_rdma(const Examined& examined) {
     const SystemFacts& system = examined.system;
     std::vector<std::string> devices;
     bool refused = false;
+    bool usable = false;
     for (const RdmaDevice& device : system.rdma) {
         devices.push_back(device.reason.empty() ? device.name
                                                 : fmt::format("{} ({}: {})", device.name, device.file, device.reason));
-        refused = refused || !device.reason.empty();
+        (device.reason.empty() ? usable : refused) = true;
     }
     Check check{"RDMA devices",
                 Severity::ok,
@@ -301,7 +309,7 @@ Check check_rdma(const Examined& examined) {
         check.remedy =
             "NPUSHMEM_REMOTE_TRANSPORT=auto; or load the driver of the NIC (modprobe mlx5_ib, rdma_rxe, ...)";
     } else if (refused) {
-        check.severity = selects_verbs(examined) ? Severity::problem : Severity::note;
+        check.severity = selects_verbs(examined) && !usable ? Severity::problem : Severity::note;
         check.remedy =
             "grant read and write access: chmod a+rw /dev/infiniband/uverbs*, or add the devices to the "
             "container (docker --device=/dev/infiniband)";
@@ -324,7 +332,8 @@ Check check_locked_memory(const Examined& examined) {
     }
     if (system.ignores_locked_limit || soft == unlimited || soft >= examined.settings.symmetric_size.value)
         return check;
-    check.severity = selects_verbs(examined) ? Severity::problem : Severity::note;
+    // The heap is registered in chunks at their first use: jobs start, and those that use less never reach the limit.
+    check.severity = Severity::note;
     check.found += fmt::format("; the heap of a PE is {}", format_size(examined.settings.symmetric_size.value));
     check.affects = "jobs of several hosts over verbs: registration fails when a PE has used this much of its heap";
     check.remedy =

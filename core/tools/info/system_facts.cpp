@@ -28,6 +28,7 @@
 #include "core/base/poller.hpp"
 #include "core/base/shared_segment.hpp"
 #include "core/base/version.hpp"
+#include "core/runtime/job_transports.hpp"
 #include "core/tools/run/processes.hpp"
 
 namespace npushmem::info {
@@ -268,7 +269,10 @@ SystemFacts gather_facts(const Settings& settings, const Installation& installat
     facts.processes = limit_of(RLIMIT_NPROC);
     facts.file_size = limit_of(RLIMIT_FSIZE);
     facts.address_space = limit_of(RLIMIT_AS);
-    facts.ignores_locked_limit = has_capability(read("/proc/self/status").value_or(""), CAP_IPC_LOCK);
+    const std::string status = read("/proc/self/status").value_or("");
+    facts.ignores_locked_limit = has_capability(status, CAP_IPC_LOCK);
+    facts.raises_limits = has_capability(status, CAP_SYS_RESOURCE);
+    facts.ignores_process_limit = facts.raises_limits || has_capability(status, CAP_SYS_ADMIN) || ::getuid() == 0;
     facts.cpus = std::max(count_cpus(cpus.affinity), 1);
     facts.quota = cpus.quota;
     facts.memory = memory_facts(read);
@@ -277,6 +281,7 @@ SystemFacts gather_facts(const Settings& settings, const Installation& installat
     facts.kernel = kernel_facts();
     facts.ptrace_scope = number_in(read("/proc/sys/kernel/yama/ptrace_scope"));
     facts.rdma = rdma_devices(read);
+    facts.has_fabric = has_fabric_device();
     facts.interfaces = network_interfaces();
     facts.library = library_in(installation.library);
     facts.launcher = launcher_in(installation.programs);

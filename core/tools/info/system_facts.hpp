@@ -72,20 +72,23 @@ struct MemoryFacts {
 };
 
 struct SystemFacts {
-    ResourceLimit locked_memory;        // RLIMIT_MEMLOCK
-    ResourceLimit open_files;           // RLIMIT_NOFILE
-    ResourceLimit processes;            // RLIMIT_NPROC
-    ResourceLimit file_size;            // RLIMIT_FSIZE
-    ResourceLimit address_space;        // RLIMIT_AS
-    bool ignores_locked_limit = false;  // the process has CAP_IPC_LOCK
-    int cpus = 1;                       // of the affinity mask
-    double quota = 0;                   // of the control groups, in cores; 0: none
+    ResourceLimit locked_memory;         // RLIMIT_MEMLOCK
+    ResourceLimit open_files;            // RLIMIT_NOFILE
+    ResourceLimit processes;             // RLIMIT_NPROC
+    ResourceLimit file_size;             // RLIMIT_FSIZE
+    ResourceLimit address_space;         // RLIMIT_AS
+    bool ignores_locked_limit = false;   // the process has CAP_IPC_LOCK
+    bool ignores_process_limit = false;  // it is root, or has CAP_SYS_RESOURCE or CAP_SYS_ADMIN
+    bool raises_limits = false;          // it has CAP_SYS_RESOURCE
+    int cpus = 1;                        // of the affinity mask
+    double quota = 0;                    // of the control groups, in cores; 0: none
     MemoryFacts memory;
     FolderFacts shm;       // /dev/shm
     FolderFacts heap_dir;  // NPUSHMEM_HEAP_DIR, if it is set
     KernelFacts kernel;
     std::optional<std::int64_t> ptrace_scope;  // of the Yama security module
     std::vector<RdmaDevice> rdma;
+    bool has_fabric = false;  // see has_fabric_device()
     std::vector<NetworkInterface> interfaces;
     ProgramFacts library;                 // libnpushmem.so
     ProgramFacts launcher;                // npushmem-run

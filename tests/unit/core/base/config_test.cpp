@@ -201,6 +201,14 @@ TEST(Config, AMalformedPluginValueIsRefused) {
     EXPECT_THAT(config.value().declare("fake", rows).message(), HasSubstr("NPUSHMEM_FAKE_SEED='x'"));
 }
 
+TEST(IsSecret, DependsOnWordsOfTheName) {
+    for (const char* name : {"UNIQUEID", "FABRIC_SECRET", "BOOTSTRAP_UID_SESSION_ID", "FABRIC_SESSION", "FABRIC_TOKEN",
+                             "FABRIC_PASSWORD", "FABRIC_PASSWD_FILE", "FABRIC_CREDENTIALS", "PMIX_COOKIE"})
+        EXPECT_TRUE(is_secret(name)) << name;
+    for (const char* name : {"", "PE", "BOOTSTRAP", "BOOTSTRAP_UID_SOCK_IFNAME", "FABRIC_PATH", "SYMMETRIC_SIZE"})
+        EXPECT_FALSE(is_secret(name)) << name;
+}
+
 TEST(CheckTyped, AcceptsTheTypesOfTheInterface) {
     EXPECT_TRUE(check_typed("bool", "on").ok());
     EXPECT_TRUE(check_typed("int", "-3").ok());

@@ -250,9 +250,15 @@ TEST_F(Doctor, NotesAQuota) {
 TEST_F(Doctor, ReportsLimitsOfFilesAndProcesses) {
     system.open_files = {50, 75};
     expect(Severity::problem, "open files", "at most 75; 4 PEs need about 76", "nofile");
+    system.raises_limits = true;
+    expect(Severity::problem, "open files", "at most 75; 4 PEs need about 76", "ulimit -n 304");
     system.open_files.hard = 76;
     system.processes = {15, 1000};
     expect(Severity::problem, "processes", "limit 15; 4 PEs need about 16", "ulimit -u 64");
+    system.ignores_process_limit = true;
+    EXPECT_THAT(complaints(), IsEmpty());
+    EXPECT_THAT(check_processes(examined()).found, HasSubstr("limit 15, which this process may exceed"));
+    system.ignores_process_limit = false;
     system.processes.soft = 16;
     EXPECT_THAT(complaints(), IsEmpty());
 }
@@ -264,6 +270,8 @@ TEST_F(Doctor, ReportsKernelsWithoutProcessDescriptors) {
     system.kernel = kernel_of("5.18.0");
     system.kernel.pidfd_failure = "Operation not permitted";
     expect(Severity::problem, "kernel", "Operation not permitted", "seccomp");
+    system.launchers = {{"/usr/bin/srun", ""}};
+    expect(Severity::note, "kernel", "Operation not permitted", "seccomp");
 }
 
 TEST_F(Doctor, ReportsMissingAndClosedRdmaDevicesByTheSelection) {
@@ -271,6 +279,11 @@ TEST_F(Doctor, ReportsMissingAndClosedRdmaDevicesByTheSelection) {
     expect(Severity::problem, "RDMA devices", "none", "NPUSHMEM_REMOTE_TRANSPORT=auto");
     add_rdma("Permission denied");
     expect(Severity::problem, "RDMA devices", "mlx5_0 (/dev/infiniband/uverbs0: Permission denied)", "chmod");
+    system.rdma.push_back({"mlx5_1", "/dev/infiniband/uverbs1", ""});
+    const Check one_usable = check_rdma(examined());
+    EXPECT_EQ(name_of(one_usable.severity), "note");
+    EXPECT_THAT(one_usable.found, HasSubstr("Permission denied), mlx5_1"));
+    add_rdma("Permission denied");
     settings.remote_transport = "auto";
     expect(Severity::note, "RDMA devices", "Permission denied", "docker --device");
     add_rdma("");
@@ -283,7 +296,7 @@ TEST_F(Doctor, ComparesTheHeapWithTheLimitOfLockedMemoryWhereItCounts) {
     add_rdma("");
     expect(Severity::note, "locked memory", "limit 8 MiB; the heap of a PE is 64 MiB", "memlock unlimited");
     settings.remote_transport = "verbs";
-    expect(Severity::problem, "locked memory", "limit 8 MiB", "LimitMEMLOCK=infinity");
+    expect(Severity::note, "locked memory", "limit 8 MiB", "LimitMEMLOCK=infinity");
     system.ignores_locked_limit = true;
     EXPECT_THAT(complaints(), IsEmpty());
     system.ignores_locked_limit = false;
@@ -326,6 +339,24 @@ TEST_F(Doctor, PreviewsTheTransportBetweenHosts) {
     EXPECT_EQ(preview().why, "auto: libfabric is no usable plugin");
     settings.remote_transport = "none";
     EXPECT_EQ(preview().name, "");
+}
+
+TEST_F(Doctor, PreviewsCandidatesWhoseCostsAJobCompares) {
+    const auto preview = [this] { return preview_remote_transport(settings, plugins, system); };
+    plugins.push_back(plugin_entry(PluginKind::transport, "libfabric"));
+    for (PluginEntry& entry : plugins)
+        if (entry.found.name == "verbs") entry.capabilities = NPUSHMEM_CAP_DEVICES;
+    settings.remote_order = "verbs,ucx,libfabric";
+    EXPECT_EQ(preview().name, "ucx");
+    system.has_fabric = true;
+    EXPECT_EQ(preview().name, "ucx or libfabric");
+    EXPECT_EQ(preview().why, "auto: by their costs; verbs has no device");
+    add_rdma("");
+    EXPECT_EQ(preview().name, "verbs");
+    EXPECT_EQ(preview().why, "auto");
+    settings.remote_order = "ucx,verbs,libfabric";
+    EXPECT_EQ(preview().name, "ucx or verbs");
+    EXPECT_EQ(preview().why, "auto: by their costs");
 }
 
 TEST_F(Doctor, CountsAndDescribesItsOutcomes) {

@@ -8,9 +8,9 @@
  *  - the major version is part of the one exported symbol's name, the minor version counts appended fields;
  *  - strings passed in live for the call; strings in a table live as long as the library is loaded;
  *  - no function throws, exits or aborts. The C++ classes of this folder turn an exception of a plugin into a code and
- *    a message with its what(): NPUSHMEM_E_MEMORY for std::bad_alloc, else NPUSHMEM_E_SYSTEM. A failure is a code and,
- * where an `npushmem_error` is passed, a message written by the first function that knows the cause: what was
- * attempted, on which object, with which values.
+ *    a message with its what(): NPUSHMEM_E_MEMORY for std::bad_alloc, else NPUSHMEM_E_SYSTEM;
+ *  - a failure is a code and, where an `npushmem_error` is passed, a message written by the first function that knows
+ *    the cause: what was attempted, on which object, with which values.
  */
 #ifndef NPUSHMEM_PLUGIN_ABI_H
 #define NPUSHMEM_PLUGIN_ABI_H
@@ -54,7 +54,8 @@ typedef struct npushmem_error {
 } npushmem_error;
 
 /* One configuration variable of a plugin. `name` is without the NPUSHMEM_ prefix. `default_value` is parsed like a
- * user's value. `type` is one of "bool", "int", "uint", "size", "duration", "string", "list". */
+ * user's value. `type` is one of "bool", "int", "uint", "size", "duration", "string", "list". Reports do not show the
+ * value of a variable whose name contains UNIQUEID, SECRET, SESSION, TOKEN, PASSWORD, PASSWD, CREDENTIAL or COOKIE. */
 typedef struct npushmem_config_row {
     const char* name;
     const char* default_value;

@@ -9,6 +9,7 @@
  *   open → devices → use_devices → address → reach(peer)… → register_memory → import_memory(peer)… → map(peer)…
  *   → create_queue → [connect(peer) at first use] → data path → [forget(peer) that has died] → destroy_queue
  *   → deregister/release → close
+ * `address` and `reach` may be called repeatedly; `close` may follow any call.
  *
  * Threads: one thread at a time calls set-up functions, possibly while others are on the data path or in
  * `destroy_queue`, which may wait. Data-path functions of different queues may run in different threads at once; the
