@@ -54,17 +54,14 @@ ProcessRole role_in_environment() {
 }
 
 // The command line of this program, with GoogleTest's options replaced by a filter for one case.
-std::vector<std::string> command_for(std::string case_name) {
+std::vector<std::string> command_for(const std::string& case_name) {
     std::ifstream file("/proc/self/cmdline", std::ios::binary);
     const std::string all{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
     std::vector<std::string> out;
     for (std::size_t at = 0; at < all.size(); at += out.back().size() + 1) out.emplace_back(all.c_str() + at);
     if (out.empty()) throw std::runtime_error("/proc/self/cmdline is not readable: cannot start the process of a case");
     std::erase_if(out, [](const std::string& word) { return word.starts_with("--gtest_"); });
-    // Characters that have a meaning in a filter. The process ignores other cases that the filter then matches.
-    for (char& each : case_name)
-        if (std::strchr("-:*", each) != nullptr) each = '?';
-    out.push_back("--gtest_filter=" + case_name);
+    out.push_back("--gtest_filter=" + exact_filter(case_name));  // the process ignores other cases that match
     out.emplace_back("--gtest_brief=1");
     return out;
 }
@@ -260,8 +257,18 @@ std::string CaseProcess::how_it_ended() const {
     if (reaped_elsewhere_)
         return "was reaped by someone else, so its exit status is not known: nothing else in the program may wait for "
                "any child process (waitpid(-1), or a handler of SIGCHLD)";
-    if (WIFSIGNALED(wait_status_)) return "was killed by " + signal_name(WTERMSIG(wait_status_));
-    return "exited with status " + std::to_string(WEXITSTATUS(wait_status_));
+    return describe_end(wait_status_);
+}
+
+std::string describe_end(int wait_status) {
+    if (WIFSIGNALED(wait_status)) return "was killed by " + signal_name(WTERMSIG(wait_status));
+    return "exited with status " + std::to_string(WEXITSTATUS(wait_status));
+}
+
+std::string exact_filter(std::string name) {
+    for (char& each : name)
+        if (std::strchr("-:*", each) != nullptr) each = '?';
+    return name;
 }
 
 std::string signal_name(int number) {

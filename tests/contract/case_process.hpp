@@ -99,7 +99,7 @@ public:
     [[nodiscard]] bool exited_with_success() const { return exited_with(0); }
     [[nodiscard]] bool has_begun() const { return has_begun_; }
     [[nodiscard]] bool has_finished() const { return has_finished_; }
-    // "was killed by SIGSEGV", "exited with status 3".
+    // As describe_end.
     [[nodiscard]] std::string how_it_ended() const;
 
 private:
@@ -114,6 +114,13 @@ private:
     bool has_begun_ = false;
     bool has_finished_ = false;
 };
+
+// "was killed by SIGSEGV", "exited with status 3"; `wait_status` is that of waitpid.
+std::string describe_end(int wait_status);
+
+// A value of --gtest_filter that matches this test. '?' stands for characters that have a meaning in filters, so it can
+// match other tests as well.
+std::string exact_filter(std::string name);
 
 // "SIGSEGV", or "signal 42".
 std::string signal_name(int number);

@@ -130,7 +130,7 @@ void report_end(const CaseProcess& process, bool has_failures) {
 void run_in_own_process(const std::string& name, std::chrono::seconds deadline) {
     std::array<int, 2> ends{};
     ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0) << "cannot make a pipe: " << std::strerror(errno);
-    CapturedOutput output(ends[0], is_set("NPUSHMEM_CONTRACT_VERBOSE"));
+    CapturedOutput output(ends[0], prints_all_output());
     std::unique_ptr<CaseProcess> process;
     {
         const Descriptor write_end(ends[1]);
@@ -165,6 +165,19 @@ public:
     }
 };
 
+// Prints every failure, for the report of the process that reads the output.
+class FailurePrinter : public ::testing::EmptyTestEventListener {
+public:
+    void OnTestPartResult(const ::testing::TestPartResult& result) override {
+        if (!result.failed()) return;
+        (void)std::printf("%s:%d: Failure\n%s\n", result.file_name() == nullptr ? "unknown file" : result.file_name(),
+                          result.line_number(), result.message());
+        (void)std::fflush(stdout);
+    }
+};
+
+ResultSender* installed_sender = nullptr;  // owned by GoogleTest
+
 void run_in_role(const std::function<void()>& body) {
     // What a transport wrote must not be lost if it crashes.
     (void)std::fflush(stdout);
@@ -172,7 +185,8 @@ void run_in_role(const std::function<void()>& body) {
     (void)std::signal(SIGPIPE, SIG_DFL);  // a transport that causes it must fail visibly
     auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());  // the starter prints the failures
-    listeners.Append(new ResultSender);
+    installed_sender = new ResultSender;
+    listeners.Append(installed_sender);
     send_result({ResultPart::Kind::began, -1, {}, {}});
     try {
         body();
@@ -214,6 +228,17 @@ void register_case(RegisteredCase added) {
     ::testing::RegisterTest(shared->suite.c_str(), shared->name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
                             [shared]() -> ::testing::Test* { return new CaseTest(shared); });
 }
+
+void print_results() {
+    if (installed_sender == nullptr) return;
+    auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
+    delete listeners.Release(installed_sender);
+    installed_sender = nullptr;
+    ::close(own_role().results);
+    listeners.Append(new FailurePrinter);
+}
+
+bool prints_all_output() { return is_set("NPUSHMEM_CONTRACT_VERBOSE"); }
 
 std::string running_case() {
     const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();

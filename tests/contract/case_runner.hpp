@@ -24,6 +24,14 @@ struct RegisteredCase {
 // wrote to its standard output and error. With NPUSHMEM_CONTRACT_IN_PROCESS=1 the test runs the body itself.
 void register_case(RegisteredCase added);
 
+// For a process that the case's process has forked: failures no longer go to the process that started the case, but to
+// the standard output, with the place of each. Does nothing if the case runs in the calling program, where GoogleTest
+// prints them.
+void print_results();
+
+// Does NPUSHMEM_CONTRACT_VERBOSE ask for the output of all processes as they write it?
+bool prints_all_output();
+
 // "suite.case" of the test that is running.
 std::string running_case();
 

@@ -12,7 +12,6 @@
 
 #include "npushmem/testing/contract.hpp"
 #include "tests/contract/bootstrap/ranks.hpp"
-#include "tests/contract/bootstrap/run_case.hpp"
 
 namespace npushmem::contract {
 
@@ -39,8 +38,16 @@ std::vector<BootstrapCase> bootstrap_life_cases();
 std::vector<BootstrapCase> bootstrap_id_cases();
 const std::vector<BootstrapCase>& all_bootstrap_cases();
 
+struct CaseResult {
+    enum class Kind { passed, skipped, failed };
+
+    Kind kind = Kind::failed;
+    std::string text;  // the reason of a skip; the failures with the output of their ranks
+};
+
 // Forks the ranks, runs the case in each, and returns what became of it.
-CaseResult run_bootstrap_case(const BootstrapSubject& subject, const BootstrapCase& which, int ranks);
+CaseResult run_bootstrap_case(const BootstrapSubject& subject, const BootstrapCase& which, int ranks,
+                              RankOutput output = RankOutput::captured);
 
 // As add_bootstrap_contract, for these numbers of ranks only.
 void add_bootstrap_contract_of(const BootstrapSubject& subject, std::span<const int> numbers_of_ranks);

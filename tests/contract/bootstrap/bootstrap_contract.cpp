@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "tests/contract/bootstrap/bootstrap_case.hpp"
+#include "tests/contract/case_runner.hpp"
 
 namespace npushmem::contract {
 namespace {
@@ -30,6 +31,8 @@ void run_body(const BootstrapCase& which, Rank& rank) {
         which.body(rank);
     } catch (const std::exception& thrown) {
         ADD_FAILURE() << "the case ended by an exception: " << thrown.what();
+    } catch (...) {
+        ADD_FAILURE() << "the case ended by an exception that is no std::exception";
     }
 }
 
@@ -38,29 +41,31 @@ int run_in_rank(const BootstrapCase& which, Rank& rank) {
     run_body(which, rank);
     if (::testing::Test::HasFailure()) return 1;
     if (!::testing::Test::IsSkipped()) return rank_succeeded;
-    rank.board().set_skip_reason(skip_reasons());
+    rank.shared().set_skip_reason(skip_reasons());
     return rank_skipped;
 }
 
-class ForkedBootstrapTest : public ::testing::Test {
-public:
-    ForkedBootstrapTest(std::shared_ptr<const BootstrapSubject> subject, const BootstrapCase& which, int ranks)
-        : subject_(std::move(subject)), which_(which), ranks_(ranks) {}
+void report_result(const CaseResult& result) {
+    if (result.kind == CaseResult::Kind::failed) ADD_FAILURE() << result.text;
+    if (result.kind == CaseResult::Kind::skipped) GTEST_SKIP() << result.text;
+}
 
-    void TestBody() override {
-        report_case(is_case_process() ? run_bootstrap_case(*subject_, which_, ranks_)
-                                      : run_case_again(subject_->deadline + parent_grace));
-    }
+using SharedSubject = std::shared_ptr<const BootstrapSubject>;
 
-private:
-    std::shared_ptr<const BootstrapSubject> subject_;
-    const BootstrapCase& which_;
-    int ranks_;
-};
+std::string suite_of(const SharedSubject& subject, int ranks) {
+    return subject->name + "/" + std::to_string(ranks) + "_ranks";
+}
+
+void register_forked_case(const SharedSubject& subject, const BootstrapCase& which, int ranks) {
+    register_case({suite_of(subject, ranks), which.name, subject->deadline + parent_grace, [subject, &which, ranks] {
+                       const auto output = prints_all_output() ? RankOutput::passed_on : RankOutput::captured;
+                       report_result(run_bootstrap_case(*subject, which, ranks, output));
+                   }});
+}
 
 class LaunchedBootstrapTest : public ::testing::Test {
 public:
-    LaunchedBootstrapTest(std::shared_ptr<const BootstrapSubject> subject, const BootstrapCase& which, int ranks)
+    LaunchedBootstrapTest(SharedSubject subject, const BootstrapCase& which, int ranks)
         : subject_(std::move(subject)), which_(which), ranks_(ranks) {}
 
     void TestBody() override {
@@ -69,16 +74,15 @@ public:
     }
 
 private:
-    std::shared_ptr<const BootstrapSubject> subject_;
+    SharedSubject subject_;
     const BootstrapCase& which_;
     int ranks_;
 };
 
-template <class Test>
-void register_case(const std::shared_ptr<const BootstrapSubject>& subject, const BootstrapCase& which, int ranks) {
-    const std::string suite = subject->name + "/" + std::to_string(ranks) + "_ranks";
-    ::testing::RegisterTest(suite.c_str(), which.name, nullptr, nullptr, __FILE__, __LINE__,
-                            [subject, &which, ranks]() -> ::testing::Test* { return new Test(subject, which, ranks); });
+void register_launched_case(const SharedSubject& subject, const BootstrapCase& which, int ranks) {
+    ::testing::RegisterTest(
+        suite_of(subject, ranks).c_str(), which.name, nullptr, nullptr, __FILE__, __LINE__,
+        [subject, &which, ranks]() -> ::testing::Test* { return new LaunchedBootstrapTest(subject, which, ranks); });
 }
 
 bool fits(const BootstrapCase& which, int ranks) {
@@ -98,9 +102,10 @@ const std::vector<BootstrapCase>& all_bootstrap_cases() {
     return cases;
 }
 
-CaseResult run_bootstrap_case(const BootstrapSubject& subject, const BootstrapCase& which, int ranks) {
-    const RanksResult result = run_ranks(subject, ranks, subject.deadline, RankOutput::captured,
-                                         [&which](Rank& rank) { return run_in_rank(which, rank); });
+CaseResult run_bootstrap_case(const BootstrapSubject& subject, const BootstrapCase& which, int ranks,
+                              RankOutput output) {
+    const RanksResult result =
+        run_ranks(subject, ranks, subject.deadline, output, [&which](Rank& rank) { return run_in_rank(which, rank); });
     if (result.failed > 0) return {CaseResult::Kind::failed, result.report};
     if (!result.skipped.empty()) return {CaseResult::Kind::skipped, result.skipped};
     return {CaseResult::Kind::passed, {}};
@@ -110,8 +115,7 @@ void add_bootstrap_contract_of(const BootstrapSubject& subject, std::span<const 
     const auto shared = std::make_shared<const BootstrapSubject>(subject);
     for (const int ranks : numbers)
         for (const BootstrapCase& which : all_bootstrap_cases())
-            if (fits(which, ranks) && ranks <= subject.max_ranks)
-                register_case<ForkedBootstrapTest>(shared, which, ranks);
+            if (fits(which, ranks) && ranks <= subject.max_ranks) register_forked_case(shared, which, ranks);
 }
 
 void add_bootstrap_contract(BootstrapSubject subject) { add_bootstrap_contract_of(subject, numbers_of_ranks); }
@@ -119,8 +123,7 @@ void add_bootstrap_contract(BootstrapSubject subject) { add_bootstrap_contract_o
 void add_bootstrap_contract_of_launched_rank(const BootstrapSubject& subject, int ranks) {
     const auto shared = std::make_shared<const BootstrapSubject>(subject);
     for (const BootstrapCase& which : all_bootstrap_cases())
-        if (fits(which, ranks) && which.ranks == CaseRanks::any)
-            register_case<LaunchedBootstrapTest>(shared, which, ranks);
+        if (fits(which, ranks) && which.ranks == CaseRanks::any) register_launched_case(shared, which, ranks);
 }
 
 void die(Rank& rank) {

@@ -31,7 +31,7 @@ int number_of(const Rank& rank) {
 // Waits until all other ranks have reached the stage or ended.
 void await_others(Rank& rank, int stage) {
     for (int other = 0; other < rank.nranks(); ++other)
-        if (other != rank.number()) rank.board().await(other, stage);
+        if (other != rank.number()) rank.shared().await(other, stage);
 }
 
 // Rank 0 makes the job's id before a case kills it.
@@ -60,7 +60,7 @@ void a_rank_dies_inside_open(Rank& rank) {
         rank.await_sleep_of(dead);
         rank.kill(dead);
     }
-    rank.board().reach(rank.number(), calling);
+    rank.shared().reach(rank.number(), calling);
     const Status status = rank.open().status();
     expect_missing_rank_reported(status, "open");
     if (rank.number() == dead && !::testing::Test::HasFailure()) rank.await_kill();
@@ -89,7 +89,7 @@ void a_rank_dies_inside_a_call(Rank& rank) {
         rank.await_sleep_of(dead);
         rank.kill(dead);
     }
-    rank.board().reach(rank.number(), calling);
+    rank.shared().reach(rank.number(), calling);
     Status status = make_call(job, call);
     if (rank.number() == dead) {
         ASSERT_FALSE(status.ok()) << "the call succeeded without rank " << completing;
@@ -106,10 +106,10 @@ void a_rank_dies_between_calls(Rank& rank) {
     rank.set("BOOTSTRAP_COLLECTIVE_TIMEOUT", short_call_timeout);
     auto opened = rank.open();
     ASSERT_TRUE(opened.ok()) << opened.status().message();
-    rank.board().reach(rank.number(), calling);
+    rank.shared().reach(rank.number(), calling);
     await_others(rank, calling);  // so that none of them is still in open
     if (rank.number() == dead) die(rank);
-    rank.board().await_end(dead);
+    rank.shared().await_end(dead);
     expect_missing_rank_reported(opened.value()->barrier(), "a barrier without the dead rank");
 }
 
@@ -117,10 +117,10 @@ void check_reports_a_dead_rank(Rank& rank) {
     const int dead = rank.nranks() - 1;
     auto opened = rank.open();
     ASSERT_TRUE(opened.ok()) << opened.status().message();
-    rank.board().reach(rank.number(), calling);
+    rank.shared().reach(rank.number(), calling);
     await_others(rank, calling);  // so that none of them is still in open
     if (rank.number() == dead) die(rank);
-    rank.board().await_end(dead);
+    rank.shared().await_end(dead);
     Status seen;
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (seen.ok() && std::chrono::steady_clock::now() < until) {
@@ -143,7 +143,7 @@ void a_rank_dies_after_its_last_call(Rank& rank) {
         die(rank);
     }
     if (!status.ok()) expect_missing_rank_reported(status, "the last call");
-    if (rank.number() % 2 == 0) rank.board().await_end(dead);
+    if (rank.number() % 2 == 0) rank.shared().await_end(dead);
     opened.value().reset();
 }
 

@@ -130,8 +130,8 @@ void check_never_blocks(Rank& rank) {
             const Status checked = job.check();
             ASSERT_TRUE(checked.ok()) << "no rank has failed: " << checked.message();
         }
-        if (job.rank() == checking) rank.board().reach(job.rank(), 1);
-        ASSERT_TRUE(rank.board().await(checking, 1)) << "rank " << checking << " ended";
+        if (job.rank() == checking) rank.shared().reach(job.rank(), 1);
+        ASSERT_TRUE(rank.shared().await(checking, 1)) << "rank " << checking << " ended";
     }
     const Status status = job.barrier();
     EXPECT_TRUE(status.ok()) << status.message();

@@ -78,15 +78,16 @@ void an_id_whose_maker_has_gone_fails_or_serves(Rank& rank) {
     if (rank.number() == 0) {
         JobId id{};
         const Status made = id_of_dead_process(rank, id);
-        rank.board().publish_id(first_extra_id, made, id);
+        rank.shared().publish_id(first_extra_id, made, id);
     }
-    const auto id = rank.board().await_id(first_extra_id, 0);
+    const auto id = rank.shared().await_id(first_extra_id, 0);
     if (id.status().code() == Code::unsupported) GTEST_SKIP() << makes_no_ids;
     ASSERT_TRUE(id.ok()) << id.status().message();
     auto opened = rank.open_as(rank.number(), rank.nranks(), &id.value());
     if (opened.ok()) {
         const Status status = opened.value()->barrier();
-        EXPECT_TRUE(status.ok()) << status.message();
+        // Another rank may have got no further than open in the short time-out.
+        EXPECT_TRUE(status.ok() || reports_missing_rank(status.code())) << status.message();
     } else if (opened.status().code() != Code::unreachable) {
         expect_missing_rank_reported(opened.status(), "open");
     }
@@ -112,23 +113,23 @@ void two_jobs_at_once_do_not_mix(Rank& rank) {
         for (const int number : {first_extra_id, second_extra_id}) {
             JobId id{};
             const Status made = rank.make_id(id);
-            rank.board().publish_id(number, made, id);
+            rank.shared().publish_id(number, made, id);
         }
     const bool odd = rank.number() % 2 == 1;
-    const auto id = rank.board().await_id(odd ? second_extra_id : first_extra_id, 0);
+    const auto id = rank.shared().await_id(odd ? second_extra_id : first_extra_id, 0);
     if (id.status().code() == Code::unsupported) GTEST_SKIP() << makes_no_ids;
     ASSERT_TRUE(id.ok()) << id.status().message();
     const int job_ranks = odd ? rank.nranks() / 2 : (rank.nranks() + 1) / 2;
     rank.set("PE", std::to_string(rank.number() / 2));
     rank.set("NPES", std::to_string(job_ranks));
     auto opened = rank.open_as(rank.number() / 2, job_ranks, &id.value());
-    rank.board().reach(rank.number(), 1);
+    rank.shared().reach(rank.number(), 1);
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     EXPECT_EQ(opened.value()->rank(), rank.number() / 2);
     EXPECT_EQ(opened.value()->nranks(), job_ranks);
     exchange_in_own_job(*opened.value(), odd ? 1000000 : 0);
     // The maker of an id stays alive until open has returned on all ranks.
-    for (int other = 0; other < rank.nranks() && rank.number() == 0; ++other) rank.board().await(other, 1);
+    for (int other = 0; other < rank.nranks() && rank.number() == 0; ++other) rank.shared().await(other, 1);
 }
 
 void expect_refused(Rank& rank, int number, int nranks) {

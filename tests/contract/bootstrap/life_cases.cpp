@@ -62,8 +62,8 @@ void one_rank_comes_late(Rank& rank, int late) {
     const auto id = rank.id();  // also of a late rank 0, which makes it
     ASSERT_TRUE(id.ok() || id.status().code() == Code::unsupported) << id.status().message();
     for (int other = 0; other < rank.nranks() && rank.number() == late; ++other)
-        if (other != late && rank.board().await(other, opening)) rank.await_sleep_of(other);
-    rank.board().reach(rank.number(), opening);
+        if (other != late && rank.shared().await(other, opening)) rank.await_sleep_of(other);
+    rank.shared().reach(rank.number(), opening);
     auto opened = rank.open();
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     const Status status = opened.value()->barrier();

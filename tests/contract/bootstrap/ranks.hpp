@@ -10,7 +10,7 @@
 #include "npushmem/plugin/bootstrap.hpp"
 #include "npushmem/testing/contract.hpp"
 #include "npushmem/testing/fake_host.hpp"
-#include "tests/contract/bootstrap/rank_board.hpp"
+#include "tests/contract/bootstrap/shared_rank_state.hpp"
 
 namespace npushmem::contract {
 
@@ -20,7 +20,7 @@ public:
     // A launcher has started this process: the bootstrap finds its rank. `nranks` is what the case expects.
     Rank(const BootstrapSubject& subject, int nranks);
     // A forked process, which knows its number.
-    Rank(const BootstrapSubject& subject, int nranks, int number, RankBoard& board);
+    Rank(const BootstrapSubject& subject, int nranks, int number, SharedRankState& shared);
 
     [[nodiscard]] const BootstrapSubject& subject() const { return subject_; }
     [[nodiscard]] int nranks() const { return nranks_; }
@@ -33,7 +33,7 @@ public:
     Status make_id(JobId& id) const;
 
     [[nodiscard]] int number() const { return number_; }
-    [[nodiscard]] RankBoard& board() const { return *board_; }
+    [[nodiscard]] SharedRankState& shared() const { return *shared_; }
     // Joins a job as the given rank. `id` may be null.
     Result<std::unique_ptr<Bootstrap>> open_as(int rank, int nranks, const JobId* id) const;
     // The id of the job, made by rank 0, for all ranks.
@@ -53,7 +53,7 @@ private:
     fakes::FakeHost& host_;
     int nranks_;
     int number_ = -1;
-    RankBoard* board_ = nullptr;
+    SharedRankState* shared_ = nullptr;
 };
 
 // Results of a rank's process; any other one is a failure.

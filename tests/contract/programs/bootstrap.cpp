@@ -5,6 +5,7 @@
 //     npushmem-contract-bootstrap uid --ranks 5
 //     npushmem-run -n 5 npushmem-contract-bootstrap uid --of 5
 // In a value of --config, "{port}" stands for a free port of this host, the same for all ranks of a case.
+// It is refused with --of, because each process of a launcher would choose another port.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -28,9 +29,8 @@
 #include "npushmem/testing/contract.hpp"
 #include "tests/contract/bootstrap/bootstrap_case.hpp"
 #include "tests/contract/bootstrap/reserved_port.hpp"
-#include "tests/contract/bootstrap/run_case.hpp"
+#include "tests/contract/programs/common.hpp"
 #include "tests/contract/programs/man_texts.hpp"
-#include "tests/contract/split_arguments.hpp"
 
 namespace npushmem::contract {
 namespace {
@@ -41,9 +41,7 @@ struct BootstrapOptions {
     int of = 0;
     std::vector<std::string> config;  // NAME=VALUE
     std::string plugin_path;
-    bool list = false;
-    std::string filter;
-    std::string json;
+    TestOptions tests;
     int deadline = 120;  // seconds
 };
 
@@ -67,11 +65,14 @@ private:
 
 constexpr std::string_view port_mark = "{port}";
 
-Status fill_in_port(std::string& value, const ReservedPort& port) {
+Status fill_in_port(std::string& value, const BootstrapOptions& options, const ReservedPort& port) {
     const auto at = value.find(port_mark);
     if (at == std::string::npos) return {};
-    if (port.number() == 0)
-        return {Code::system, fmt::format("reserve a port for {}: {}", value, std::strerror(port.error()))};
+    if (options.of > 0)
+        return {Code::argument, fmt::format("{} works only for ranks that this program starts, because each process of "
+                                            "a launcher would choose another port; with --of write the port's number",
+                                            port_mark)};
+    if (port.number() == 0) return {Code::system, fmt::format("reserve a port: {}", std::strerror(port.error()))};
     value.replace(at, port_mark.size(), std::to_string(port.number()));
     return {};
 }
@@ -82,13 +83,12 @@ Result<std::map<std::string, std::string>> variables_of(const BootstrapOptions& 
     std::map<std::string, std::string> out;
     for (const auto& [name, value] : ProcessEnvironment().npushmem_variables()) out[name.substr(prefix.size())] = value;
     for (const auto& setting : options.config) {
-        const auto equals = setting.find('=');
-        if (equals == std::string::npos)
-            return Status{Code::argument, fmt::format("--config {}: write NAME=VALUE", setting)};
-        std::string name = setting.substr(0, equals);
-        if (name.starts_with(prefix)) name.erase(0, prefix.size());
-        std::string value = setting.substr(equals + 1);
-        if (Status filled = fill_in_port(value, port); !filled.ok()) return filled;
+        std::map<std::string, std::string> one;
+        Status status = add_config(setting, one);
+        if (!status.ok()) return status;
+        auto& [name, value] = *one.begin();
+        status = fill_in_port(value, options, port);
+        if (!status.ok()) return status.within("--config " + setting);
         out[name] = value;
     }
     return out;
@@ -124,16 +124,6 @@ void add_tests(const BootstrapOptions& options, const std::shared_ptr<const Load
         add_bootstrap_contract(subject);
 }
 
-int list_tests() {
-    const auto& all = *::testing::UnitTest::GetInstance();
-    for (int i = 0; i < all.total_test_suite_count(); ++i) {
-        const auto& suite = *all.GetTestSuite(i);
-        for (int j = 0; j < suite.total_test_count(); ++j)
-            write_output(fmt::format("{}.{}\n", suite.name(), suite.GetTestInfo(j)->name()));
-    }
-    return 0;
-}
-
 int run(const BootstrapOptions& options) {
     const ReservedPort port;
     auto loaded = load_bootstrap(PluginFinder(plugin_search_path(options.plugin_path)), options.plugin);
@@ -145,27 +135,9 @@ int run(const BootstrapOptions& options) {
     BootstrapSubject subject = subject_of(loaded.value(), options);
     subject.config = std::move(variables).value();
     add_tests(options, loaded.value(), subject);
-    if (options.list && !is_child_for_one_case()) return list_tests();
     // A launched rank has no supervisor.
     if (options.of > 0) ::alarm(2 * static_cast<unsigned>(options.deadline));
-    return RUN_ALL_TESTS();
-}
-
-// GoogleTest's own options have precedence: the process of one case gets a filter of its own.
-std::vector<std::string> options_for_gtest(const BootstrapOptions& options) {
-    std::vector<std::string> out;
-    if (is_child_for_one_case()) return out;
-    if (!options.filter.empty()) out.push_back("--gtest_filter=" + options.filter);
-    if (!options.json.empty()) out.push_back("--gtest_output=json:" + options.json);
-    return out;
-}
-
-void initialise_gtest(const SplitArguments& arguments, std::vector<std::string> ours) {
-    std::vector<char*> all{arguments.for_gtest.front()};
-    for (std::string& each : ours) all.push_back(each.data());
-    all.insert(all.end(), arguments.for_gtest.begin() + 1, arguments.for_gtest.end());
-    int count = static_cast<int>(all.size()) - 1;  // without the null pointer at the end
-    ::testing::InitGoogleTest(&count, all.data());
+    return run_selected_tests();
 }
 
 int run_program(int argc, char** argv) {
@@ -190,20 +162,20 @@ int run_program(int argc, char** argv) {
     part->check(CLI::Range(1, 1 << 20));
     app.add_option("-c,--config", options.config,
                    "NAME=VALUE of a configuration variable of the plugin, repeatable; {port} in VALUE: a free port of "
-                   "this host")
+                   "this host, the same for all ranks of a case; not with --of")
         ->allow_extra_args(false);
     app.add_option("--plugin-path", options.plugin_path, "directories to search first (default: NPUSHMEM_PLUGIN_PATH)");
-    app.add_flag("--list", options.list, "print the names of the tests and run none");
-    app.add_option("--filter", options.filter,
+    app.add_flag("--list", options.tests.list, "print the names of the tests and run none");
+    app.add_option("--filter", options.tests.filter,
                    "run the tests that match, as --gtest_filter: *abort*:*dies*-*64_ranks*");
-    app.add_option("--json", options.json, "write the results to this file, in GoogleTest's JSON form");
+    app.add_option("--json", options.tests.json, "write the results to this file, in GoogleTest's JSON form");
     app.add_option("--deadline", options.deadline,
                    "seconds until a case has failed; with --of, half of the limit of all "
                    "cases (default: 120)")
         ->check(CLI::Range(1, 86400));
     if (print_requested_document(app, bootstrap_man_text(), argc, argv)) return 0;
     CLI11_PARSE(app, arguments.ours, argv);
-    initialise_gtest(arguments, options_for_gtest(options));
+    init_googletest(options.tests, arguments);
     return run(options);
 }
 
@@ -211,6 +183,7 @@ int run_program(int argc, char** argv) {
 }  // namespace npushmem::contract
 
 int main(int argc, char** argv) {
+    (void)npushmem::contract::own_role();  // before a plugin starts threads
     npushmem::prepare_standard_streams();
     return npushmem::checked_status("npushmem-contract-bootstrap", npushmem::contract::run_program(argc, argv));
 }

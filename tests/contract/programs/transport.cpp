@@ -16,9 +16,8 @@
 #include "core/plugin/transport_stack.hpp"
 #include "core/tools/common/cli_documents.hpp"
 #include "npushmem/testing/contract.hpp"
-#include "tests/contract/case_process.hpp"
+#include "tests/contract/programs/common.hpp"
 #include "tests/contract/programs/man_texts.hpp"
-#include "tests/contract/split_arguments.hpp"
 
 namespace npushmem::contract {
 namespace {
@@ -30,9 +29,7 @@ struct Options {
     std::string plugin_path;
     std::uint32_t devices = 0;  // of each PE
     unsigned deadline = 120;    // seconds
-    std::string filter;
-    std::string json;
-    bool list = false;
+    TestOptions tests;
     bool in_process = false;
 };
 
@@ -41,16 +38,29 @@ bool is_needed(const std::string& name) {
     return !own_role().is_started_for_a_case() || own_role().case_name.starts_with(name);
 }
 
-// Every transport that is found and needs no missing hardware; decorators around p2p. Excluded plugins are not loaded.
-std::vector<std::string> everything(const PluginFinder& finder, const std::vector<std::string>& without) {
+// Every transport that is found, decorators around p2p, except the excluded ones, which are not loaded. A plugin that
+// cannot be loaded is a failure, because the run would say nothing about it.
+Result<std::vector<std::string>> everything(const PluginFinder& finder, const std::vector<std::string>& without) {
+    const auto all = finder.scan(PluginKind::transport);
+    for (const auto& name : without)
+        if (std::none_of(all.begin(), all.end(), [&](const FoundPlugin& found) { return found.name == name; }))
+            return Status{Code::argument, fmt::format("--without {}: no transport of this name is found in {}; "
+                                                      "npushmem-info lists the transports",
+                                                      name, fmt::join(finder.directories(), ", "))};
     std::vector<std::string> out;
-    for (const auto& found : finder.scan(PluginKind::transport)) {
+    for (const auto& found : all) {
         if (std::find(without.begin(), without.end(), found.name) != without.end() || !is_needed(found.name)) continue;
         const auto loaded = load_transport(finder, found.path);
-        if (!loaded.ok()) continue;  // npushmem-info shows why
+        if (!loaded.ok())
+            return loaded.status().within(
+                fmt::format("transport {} (--without {} leaves it out)", found.name, found.name));
         const bool decorator = (loaded.value()->table().capabilities & NPUSHMEM_CAP_DECORATOR) != 0;
         out.push_back(decorator ? found.name + "(p2p)" : found.name);
     }
+    if (all.empty())
+        return Status{Code::plugin_missing,
+                      fmt::format("no transport is found in {}; give --plugin-path, or the path of a plugin",
+                                  fmt::join(finder.directories(), ", "))};
     return out;
 }
 
@@ -80,45 +90,23 @@ Status add_subjects(const PluginFinder& finder, const std::string& text, const T
     return {};
 }
 
-Status configure(const Options& options, TransportSubject& subject) {
-    for (const auto& setting : options.config) {
-        const auto equals = setting.find('=');
-        if (equals == std::string::npos) return {Code::argument, fmt::format("--config {}: write NAME=VALUE", setting)};
-        std::string name = setting.substr(0, equals);
-        if (name.starts_with("NPUSHMEM_")) name.erase(0, 9);
-        subject.config[name] = setting.substr(equals + 1);
-    }
-    return {};
-}
-
 int run(const Options& options) {
     TransportSubject common;
     common.devices = options.devices;
     common.deadline = std::chrono::seconds(options.deadline);
-    Status status = configure(options, common);
     const PluginFinder finder(plugin_search_path(options.plugin_path));
-    const auto stacks = options.stacks.empty() ? everything(finder, options.without) : options.stacks;
-    for (const auto& stack : stacks)
-        if (status.ok()) status = add_subjects(finder, stack, common);
+    const auto stacks =
+        options.stacks.empty() ? everything(finder, options.without) : Result<std::vector<std::string>>(options.stacks);
+    Status status = stacks.status();
+    for (const auto& setting : options.config)
+        if (status.ok()) status = add_config(setting, common.config);
+    for (std::size_t i = 0; status.ok() && i < stacks.value().size(); ++i)
+        status = add_subjects(finder, stacks.value()[i], common);
     if (!status.ok()) {
         std::cerr << status.message() << "\n";
         return 2;
     }
-    return RUN_ALL_TESTS();
-}
-
-// GoogleTest's own options follow those that stand for one, so that they prevail: the process of a case has a filter.
-void init_googletest(const Options& options, const SplitArguments& arguments) {
-    std::vector<std::string> added;
-    if (!options.filter.empty()) added.push_back("--gtest_filter=" + options.filter);
-    if (options.list) added.emplace_back("--gtest_list_tests");
-    if (!options.json.empty()) added.push_back("--gtest_output=json:" + options.json);
-    if (own_role().is_started_for_a_case()) added.clear();
-    std::vector<char*> words{arguments.for_gtest.front()};
-    for (auto& each : added) words.push_back(each.data());
-    words.insert(words.end(), arguments.for_gtest.begin() + 1, arguments.for_gtest.end());
-    int count = static_cast<int>(words.size()) - 1;  // it ends as argv does
-    ::testing::InitGoogleTest(&count, words.data());
+    return run_selected_tests();
 }
 
 int run_program(int argc, char** argv) {
@@ -140,18 +128,18 @@ int run_program(int argc, char** argv) {
     app.add_option("--plugin-path", options.plugin_path, "directories to search first (default: NPUSHMEM_PLUGIN_PATH)");
     app.add_option("--devices", options.devices,
                    "each PE uses so many of the transport's devices; default: what the transport takes by itself");
-    app.add_flag("--list", options.list, "list the cases and run none");
-    app.add_option("--filter", options.filter,
+    app.add_flag("--list", options.tests.list, "list the cases and run none");
+    app.add_option("--filter", options.tests.filter,
                    "patterns of the cases to run, separated by ':', after '-' of those to leave out, over "
                    "<transport>/<layout>.<case>: 'p2p/own_files.*put*:*fence*-*watcher*'");
-    app.add_option("--json", options.json, "file for the results as GoogleTest writes them");
+    app.add_option("--json", options.tests.json, "file for the results as GoogleTest writes them");
     app.add_option("--deadline", options.deadline, "seconds after which a case fails (default: 120)")
         ->check(CLI::Range(1, 86400));
     app.add_flag("--in-process", options.in_process, "run the cases in this process, for a debugger");
     if (print_requested_document(app, transport_man_text(), argc, argv)) return 0;
     CLI11_PARSE(app, arguments.ours, argv);
     if (options.in_process) (void)::setenv("NPUSHMEM_CONTRACT_IN_PROCESS", "1", 1);
-    init_googletest(options, arguments);
+    init_googletest(options.tests, arguments);
     return run(options);
 }
 

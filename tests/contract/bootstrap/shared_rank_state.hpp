@@ -19,15 +19,15 @@ namespace npushmem::contract {
 
 using JobId = std::array<std::byte, NPUSHMEM_UNIQUEID_BYTES>;
 
-// All members may be called by every process that has inherited the board. Waits end when the awaited event happens or
+// All members may be called by every process that has inherited the memory. Waits end when the awaited event happens or
 // can no longer happen; the supervisor's deadline ends them otherwise.
-class RankBoard {
+class SharedRankState {
 public:
     // Throws std::system_error if the system has no memory.
-    explicit RankBoard(int ranks);
-    RankBoard(const RankBoard&) = delete;
-    RankBoard& operator=(const RankBoard&) = delete;
-    ~RankBoard();
+    explicit SharedRankState(int ranks);
+    SharedRankState(const SharedRankState&) = delete;
+    SharedRankState& operator=(const SharedRankState&) = delete;
+    ~SharedRankState();
 
     [[nodiscard]] int ranks() const { return ranks_; }
 
@@ -47,8 +47,8 @@ public:
     void finished(int rank);
     [[nodiscard]] bool has_finished(int rank) const;
     void await_finish(int rank);  // or the end
-    void doom(int rank);
-    [[nodiscard]] bool is_doomed(int rank) const;
+    void expect_kill(int rank);
+    [[nodiscard]] bool is_kill_expected(int rank) const;
 
     // Ids of jobs, by number: 0 is the id of the ranks' own job. A failed Status is published in place of an id.
     static constexpr int max_ids = 3;

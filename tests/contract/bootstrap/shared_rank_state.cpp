@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tests/contract/bootstrap/rank_board.hpp"
+#include "tests/contract/bootstrap/shared_rank_state.hpp"
 
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -32,22 +32,22 @@ struct IdSlot {
 
 }  // namespace
 
-struct RankBoard::PerRank {
+struct SharedRankState::PerRank {
     std::atomic<int> stage{0};
     std::atomic<pid_t> process{0};
     std::atomic<bool> ended{false};
-    std::atomic<bool> doomed{false};
+    std::atomic<bool> kill_expected{false};
     std::atomic<bool> finished{false};
 };
 
-struct RankBoard::Shared {
+struct SharedRankState::Shared {
     std::atomic<std::uint32_t> changes{0};  // the futex of all waits
     std::array<IdSlot, max_ids> ids;
     std::atomic<bool> skipped{false};
     char skip_reason[text_bytes]{};
 };
 
-RankBoard::RankBoard(int ranks)
+SharedRankState::SharedRankState(int ranks)
     : ranks_(ranks), bytes_(sizeof(Shared) + alignof(PerRank) + sizeof(PerRank) * static_cast<std::size_t>(ranks)) {
     static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
     static_assert(sizeof(Shared) % alignof(PerRank) == 0);
@@ -58,17 +58,17 @@ RankBoard::RankBoard(int ranks)
     for (int rank = 0; rank < ranks; ++rank) new (&of(rank)) PerRank;
 }
 
-RankBoard::~RankBoard() { ::munmap(static_cast<void*>(shared_), bytes_); }
+SharedRankState::~SharedRankState() { ::munmap(static_cast<void*>(shared_), bytes_); }
 
-RankBoard::PerRank& RankBoard::of(int rank) const { return reinterpret_cast<PerRank*>(shared_ + 1)[rank]; }
+SharedRankState::PerRank& SharedRankState::of(int rank) const { return reinterpret_cast<PerRank*>(shared_ + 1)[rank]; }
 
-void RankBoard::changed() {
+void SharedRankState::changed() {
     shared_->changes.fetch_add(1);
     // Not FUTEX_PRIVATE_FLAG, and so not std::atomic::notify_all: the waiting threads are those of other processes.
     (void)::syscall(SYS_futex, &shared_->changes, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-void RankBoard::await(const std::function<bool()>& happened) {
+void SharedRankState::await(const std::function<bool()>& happened) {
     for (;;) {
         const std::uint32_t seen = shared_->changes.load();
         if (happened()) return;
@@ -76,55 +76,55 @@ void RankBoard::await(const std::function<bool()>& happened) {
     }
 }
 
-void RankBoard::reach(int rank, int stage) {
+void SharedRankState::reach(int rank, int stage) {
     of(rank).stage.store(stage);
     changed();
 }
 
-int RankBoard::stage_of(int rank) const { return of(rank).stage.load(); }
+int SharedRankState::stage_of(int rank) const { return of(rank).stage.load(); }
 
-bool RankBoard::await(int rank, int stage) {
+bool SharedRankState::await(int rank, int stage) {
     await([&] { return stage_of(rank) >= stage || has_ended(rank); });
     return stage_of(rank) >= stage;
 }
 
-void RankBoard::started(int rank, pid_t process) {
+void SharedRankState::started(int rank, pid_t process) {
     of(rank).process.store(process);
     changed();
 }
 
-pid_t RankBoard::process_of(int rank) {
+pid_t SharedRankState::process_of(int rank) {
     await([&] { return of(rank).process.load() != 0; });
     return of(rank).process.load();
 }
 
-void RankBoard::ended(int rank) {
+void SharedRankState::ended(int rank) {
     of(rank).ended.store(true);
     changed();
 }
 
-bool RankBoard::has_ended(int rank) const { return of(rank).ended.load(); }
+bool SharedRankState::has_ended(int rank) const { return of(rank).ended.load(); }
 
-void RankBoard::await_end(int rank) {
+void SharedRankState::await_end(int rank) {
     await([&] { return has_ended(rank); });
 }
 
-void RankBoard::finished(int rank) {
+void SharedRankState::finished(int rank) {
     of(rank).finished.store(true);
     changed();
 }
 
-bool RankBoard::has_finished(int rank) const { return of(rank).finished.load(); }
+bool SharedRankState::has_finished(int rank) const { return of(rank).finished.load(); }
 
-void RankBoard::await_finish(int rank) {
+void SharedRankState::await_finish(int rank) {
     await([&] { return has_finished(rank) || has_ended(rank); });
 }
 
-void RankBoard::doom(int rank) { of(rank).doomed.store(true); }
+void SharedRankState::expect_kill(int rank) { of(rank).kill_expected.store(true); }
 
-bool RankBoard::is_doomed(int rank) const { return of(rank).doomed.load(); }
+bool SharedRankState::is_kill_expected(int rank) const { return of(rank).kill_expected.load(); }
 
-void RankBoard::publish_id(int number, const Status& made, const JobId& id) {
+void SharedRankState::publish_id(int number, const Status& made, const JobId& id) {
     IdSlot& slot = shared_->ids[static_cast<std::size_t>(number)];
     slot.code = static_cast<std::int32_t>(made.code());
     slot.id = id;
@@ -133,9 +133,11 @@ void RankBoard::publish_id(int number, const Status& made, const JobId& id) {
     changed();
 }
 
-bool RankBoard::has_id(int number) const { return shared_->ids[static_cast<std::size_t>(number)].published.load(); }
+bool SharedRankState::has_id(int number) const {
+    return shared_->ids[static_cast<std::size_t>(number)].published.load();
+}
 
-Result<JobId> RankBoard::await_id(int number, int maker) {
+Result<JobId> SharedRankState::await_id(int number, int maker) {
     const IdSlot& slot = shared_->ids[static_cast<std::size_t>(number)];
     await([&] { return slot.published.load() || has_ended(maker); });
     if (!slot.published.load())
@@ -144,10 +146,10 @@ Result<JobId> RankBoard::await_id(int number, int maker) {
     return slot.id;
 }
 
-void RankBoard::set_skip_reason(const std::string& reason) {
+void SharedRankState::set_skip_reason(const std::string& reason) {
     if (!shared_->skipped.exchange(true)) copy_text(reason, shared_->skip_reason);
 }
 
-std::string RankBoard::skip_reason() const { return shared_->skip_reason; }
+std::string SharedRankState::skip_reason() const { return shared_->skip_reason; }
 
 }  // namespace npushmem::contract
