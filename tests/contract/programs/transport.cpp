@@ -2,6 +2,7 @@
 // npushmem-contract-transport: runs the transport contract over plugins given by name or path, or over all plugins
 // found.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
