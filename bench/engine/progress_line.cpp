@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,12 +24,20 @@ double ratio_of(std::size_t done, std::size_t total) {
     return total == 0 ? 0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
 }
 
-bool is_terminal_file(const std::string& path) {
-    const int file = ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
-    if (file < 0) return false;
-    const bool terminal = ::isatty(file) != 0;
-    ::close(file);
-    return terminal;
+bool is_pipe(int file) {
+    struct stat facts {};
+    return ::fstat(file, &facts) == 0 && S_ISFIFO(facts.st_mode);
+}
+
+// A line that fills the last column would wrap on some terminals.
+std::size_t columns_of(int file, std::size_t otherwise) {
+    winsize size{};
+    return ::ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1U : otherwise;
+}
+
+std::string text_of_variable(const char* name) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+    return value == nullptr ? "" : value;
 }
 
 }  // namespace
@@ -99,10 +109,22 @@ std::string format_time_left(nanoseconds time) {
     return fmt::format("{} h", (seconds + hour / 2) / hour);
 }
 
-UserTerminal::UserTerminal() : own_(::isatty(STDERR_FILENO) != 0) {
-    if (own_ || std::getenv("NPUSHMEM_LAUNCHER_FD") == nullptr) return;  // NOLINT(concurrency-mt-unsafe)
-    const std::string launcher = fmt::format("/proc/{}/fd/2", ::getppid());
-    if (is_terminal_file(launcher)) file_.open(launcher, std::ios::app);
+UserTerminal::UserTerminal()
+    : UserTerminal(STDERR_FILENO, text_of_variable("TERM"),
+                   text_of_variable("NPUSHMEM_LAUNCHER_FD").empty() ? "" : fmt::format("/proc/{}/fd/2", ::getppid())) {}
+
+UserTerminal::UserTerminal(int error_file, std::string_view terminal_type, const std::string& launcher_error) {
+    if (terminal_type == "dumb") return;
+    own_ = ::isatty(error_file) != 0;
+    if (own_) columns_ = columns_of(error_file, columns_);
+    if (own_ || launcher_error.empty() || !is_pipe(error_file)) return;
+    const int launcher = ::open(launcher_error.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    if (launcher < 0) return;
+    if (::isatty(launcher) != 0) {
+        columns_ = columns_of(launcher, columns_);
+        file_.open(launcher_error, std::ios::app);
+    }
+    ::close(launcher);
 }
 
 std::ostream& UserTerminal::stream() {

@@ -62,17 +62,23 @@ std::string format_time_left(std::chrono::nanoseconds time);
 
 // The terminal on which the user of this process sees its standard error. Under npushmem-run the PEs' standard error is
 // a pipe to the launcher, which passes on whole lines only; then it is the launcher's terminal, if that runs on this
-// host.
+// host. There is none if the standard error is redirected elsewhere, or if TERM is "dumb".
 class UserTerminal {
 public:
     UserTerminal();
+    // For tests: `error_file` is the standard error, `terminal_type` the value of TERM, and `launcher_error` the path
+    // of the launcher's standard error; empty without a launcher.
+    UserTerminal(int error_file, std::string_view terminal_type, const std::string& launcher_error);
 
     // Without a terminal, output vanishes.
     [[nodiscard]] bool is_terminal() const { return own_ || file_.is_open(); }
     [[nodiscard]] std::ostream& stream();
+    // Length of the longest line that the terminal shows without a line break; 79 if its width is unknown.
+    [[nodiscard]] std::size_t columns() const { return columns_; }
 
 private:
-    bool own_;  // the standard error of this process is a terminal
+    bool own_ = false;  // the standard error of this process is a terminal
+    std::size_t columns_ = 79;
     std::ofstream file_;
 };
 
@@ -80,7 +86,7 @@ private:
 class TerminalProgress {
 public:
     explicit TerminalProgress(bool is_reporter)
-        : line_(clock_, terminal_.stream(), is_reporter && terminal_.is_terminal()) {}
+        : line_(clock_, terminal_.stream(), is_reporter && terminal_.is_terminal(), terminal_.columns()) {}
 
     [[nodiscard]] ProgressLine& line() { return line_; }
 

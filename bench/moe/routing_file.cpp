@@ -298,9 +298,9 @@ std::string routing_text(const Routing& routing, float weight_unit) {
 std::string routing_text(const Routing& routing) { return text_of(routing, 1.0F, number_text); }
 
 std::int32_t max_tokens_per_rank(const Routing& routing) {
-    std::size_t most = 0;
-    for (const auto& ids : routing.expert_ids) most = std::max(most, ids.size());
-    return static_cast<std::int32_t>(most / static_cast<std::size_t>(routing.top_k));
+    std::size_t max_ids = 0;
+    for (const auto& ids : routing.expert_ids) max_ids = std::max(max_ids, ids.size());
+    return static_cast<std::int32_t>(max_ids / static_cast<std::size_t>(routing.top_k));
 }
 
 }  // namespace npushmem::moe

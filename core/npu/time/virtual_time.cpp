@@ -79,6 +79,7 @@ private:
     std::map<std::tuple<Pipe, Pipe, int>, double> flags_;
     std::unordered_set<std::uintptr_t> lines_;  // lines in the scalar cache
     std::map<int, TimelinePoint> puts_;         // the last to each PE since the last signal to it
+    TimelinePoint atomic_begin_{};              // of the last atomic operation
     std::size_t core_barriers_ = 0;
 };
 
@@ -196,9 +197,11 @@ void TimedCore::record_writes(const Command& command, double begin, double end) 
 }
 
 std::optional<TimelinePoint> TimedCore::take_put(int pe, double before) {
-    const auto put = puts_.extract(pe);
-    if (put.empty() || put.mapped().at > before) return std::nullopt;
-    return put.mapped();
+    const auto put = puts_.find(pe);
+    if (put == puts_.end() || put->second.at > before) return std::nullopt;
+    const TimelinePoint taken = put->second;
+    puts_.erase(put);
+    return taken;
 }
 
 void TimedCore::set_flag(Pipe from, Pipe to, int id, Where) {
@@ -262,15 +265,15 @@ void TimedCore::signal(const Signal& signal, Where) {
 }
 
 void TimedCore::before_atomic(const void* address, std::size_t, Where) {
+    atomic_begin_ = point(Pipe::scalar, scalar());
     advance_scalar(2 * simulation_->latency(pe_, owner_of(address)), "atomic");
 }
 
 // The operation reaches the word after half of the round trip.
 void TimedCore::after_atomic(const AtomicResult& result, Where) {
     if (!result.changed || result.bytes != sizeof(std::uint64_t) || is_synthetic(result.address)) return;
-    const double way = simulation_->latency(pe_, owner_of(result.address));
-    simulation_->update(result.address,
-                        {value_of(result.address), scalar() - way, point(Pipe::scalar, scalar() - 2 * way)});
+    const double one_way_latency = simulation_->latency(pe_, owner_of(result.address));
+    simulation_->update(result.address, {value_of(result.address), scalar() - one_way_latency, atomic_begin_});
 }
 
 // The poll that sees the value takes a round trip.

@@ -11,7 +11,14 @@ namespace npushmem::info {
 
 namespace {
 
+constexpr int exit_failure = 1;
 constexpr int exit_usage = 2;
+
+#if __has_include(<nlohmann/json.hpp>)
+constexpr bool has_json = true;
+#else
+constexpr bool has_json = false;
+#endif
 
 void declare(CLI::App& app, Options& options) {
     app.add_flag("-c,--config", options.variables, "list every variable: value, default, origin, meaning");
@@ -59,8 +66,8 @@ ManText man_text() {
             "Values of variables that contain secrets of a job are not shown.",
             {{"0", "The reports are complete, and the summary or --doctor found no problem."},
              {"1",
-              "A variable is malformed, a report failed, a problem was found, or the output is lost. A malformed "
-              "variable counts as unset, and the reports are printed."},
+              "A variable is malformed, a report failed, a problem was found, the output is lost, or --json is not "
+              "available. A malformed variable counts as unset, and the reports are printed."},
              {"2", "The command line is wrong."}},
             {{"NPUSHMEM_*", "Reported by -c, and respected by the other reports. See npushmem-variables(7)."},
              {"NPUSHMEM_PLUGIN_PATH", "Folders that are searched first for plugins, separated by colons."},
@@ -95,6 +102,10 @@ std::variant<Options, EarlyExit> parse_options(const std::vector<std::string>& a
                          fmt::format("npushmem-info: --nodes {} needs at least as many PEs, but -n is {}\nTry "
                                      "'npushmem-info --help'.\n",
                                      options.nodes, options.pes)};
+    if (options.json && !has_json)
+        return EarlyExit{exit_failure,
+                         "npushmem-info: --json: this npushmem was built without nlohmann-json: install "
+                         "nlohmann-json3-dev and build it again, or omit --json\n"};
     const bool files = !options.save.empty() || !options.draw.empty();
     options.summary = !options.variables && !options.plugins && !options.topology && !options.barriers &&
                       !options.version && !options.doctor && !options.variables_page && !files;

@@ -1,17 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#if !__has_include(<nlohmann/json.hpp>)
-
 #include "core/tools/info/reports_json.hpp"
 
 namespace npushmem::info {
-std::string to_json(const Reports&) {
-    return R"({"error": "this npushmem was built without nlohmann-json: install nlohmann-json3-dev and build again"})";
+
+std::string describe(const Reports& reports) {
+    std::string text;
+    if (reports.version) text += describe_version();
+    if (reports.variables != nullptr) text += describe_variables(*reports.variables);
+    if (reports.plugins) text += describe(*reports.plugins);
+    if (reports.barriers) text += describe(*reports.barriers);
+    if (reports.topology) text += describe(*reports.topology);
+    if (reports.checks) text += describe(*reports.checks);
+    if (reports.summary) text += describe(*reports.summary);
+    return text;
 }
+
+}  // namespace npushmem::info
+
+#if !__has_include(<nlohmann/json.hpp>)
+
+namespace npushmem::info {
+// parse_options() refuses --json.
+std::string to_json(const Reports&) { return {}; }
 }  // namespace npushmem::info
 
 #else
-
-#include "core/tools/info/reports_json.hpp"
 
 #include <fmt/format.h>
 
@@ -254,18 +267,6 @@ Json summary_json(const Summary& summary) {
 }
 
 }  // namespace
-
-std::string describe(const Reports& reports) {
-    std::string text;
-    if (reports.version) text += describe_version();
-    if (reports.variables != nullptr) text += describe_variables(*reports.variables);
-    if (reports.plugins) text += describe(*reports.plugins);
-    if (reports.barriers) text += describe(*reports.barriers);
-    if (reports.topology) text += describe(*reports.topology);
-    if (reports.checks) text += describe(*reports.checks);
-    if (reports.summary) text += describe(*reports.summary);
-    return text;
-}
 
 std::string to_json(const Reports& reports) {
     Json document{{"version", version_json()}};

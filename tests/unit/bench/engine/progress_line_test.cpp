@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/engine/progress_line.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include <array>
+#include <cstdlib>
 #include <sstream>
 
 namespace npushmem::bench {
@@ -124,6 +129,54 @@ TEST_F(ProgressLineTest, CutsLongLines) {
     clock_.time += 5s;
     line.begin_step("0123456789abc", 0, 2);
     EXPECT_EQ(output(), erased + std::string("0123456789"));
+}
+
+class UserTerminalTest : public testing::Test {
+protected:
+    void SetUp() override {
+        master_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+        if (master_ < 0) GTEST_SKIP() << "this system has no pseudoterminals";
+        ASSERT_EQ(::grantpt(master_), 0);
+        ASSERT_EQ(::unlockpt(master_), 0);
+        std::array<char, 64> name{};
+        ASSERT_EQ(::ptsname_r(master_, name.data(), name.size()), 0);
+        path_ = name.data();
+        terminal_ = ::open(path_.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
+        ASSERT_GE(terminal_, 0);
+        winsize size{};
+        size.ws_col = 120;
+        ASSERT_EQ(::ioctl(terminal_, TIOCSWINSZ, &size), 0);
+        ASSERT_EQ(::pipe(pipe_.data()), 0);
+        file_ = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+        ASSERT_GE(file_, 0);
+    }
+    ~UserTerminalTest() override {
+        for (const int each : {master_, terminal_, pipe_[0], pipe_[1], file_})
+            if (each >= 0) ::close(each);
+    }
+
+    std::string path_;
+    int master_ = -1;
+    int terminal_ = -1;
+    int file_ = -1;
+    std::array<int, 2> pipe_{-1, -1};
+};
+
+TEST_F(UserTerminalTest, IsTheStandardErrorOrTheLaunchersIfThatIsAPipe) {
+    const UserTerminal own(terminal_, "xterm", "");
+    EXPECT_TRUE(own.is_terminal());
+    EXPECT_EQ(own.columns(), 119U);
+    const UserTerminal of_launcher(pipe_[1], "xterm", path_);
+    EXPECT_TRUE(of_launcher.is_terminal());
+    EXPECT_EQ(of_launcher.columns(), 119U);
+}
+
+TEST_F(UserTerminalTest, IsNoneForRedirectedErrorsAndDumbTerminals) {
+    EXPECT_FALSE(UserTerminal(file_, "xterm", path_).is_terminal()) << "redirected by the user";
+    EXPECT_FALSE(UserTerminal(pipe_[1], "xterm", "").is_terminal()) << "without a launcher";
+    EXPECT_FALSE(UserTerminal(terminal_, "dumb", "").is_terminal());
+    EXPECT_FALSE(UserTerminal(pipe_[1], "dumb", path_).is_terminal());
+    EXPECT_EQ(UserTerminal(file_, "xterm", path_).columns(), 79U);
 }
 
 TEST(FormatTimeLeft, HasOneUnit) {

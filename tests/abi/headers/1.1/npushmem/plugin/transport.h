@@ -36,7 +36,8 @@
  * NPUSHMEM_TIMEOUT applies. A peer that has called `close` is not dead: the end of its connection is no event and no
  * error, unless an operation to it is outstanding or is posted later, which then fails as above.
  *
- * Refusals: every function but `close` checks what it is given and returns an error, never NPUSHMEM_AGAIN for ever, for
+ * Refusals: every function but `close` checks what it is given. It returns an error, and does not return NPUSHMEM_AGAIN
+ * indefinitely, for
  *  - a number of a queue, region or remote memory that it did not give out, or that has been destroyed;
  *  - a range outside the remote memory, an unknown operation, a wrong width, a misaligned atomic or signal;
  *  - a token that it did not give out: an error, or NPUSHMEM_OK as for a completed one;
