@@ -92,11 +92,7 @@ TEST(Robust, AnEventDeliversTheMessageOfAThrowingFunction) {
     EXPECT_EQ(text_of(event.message), "get of the plugin threw: the wire broke");
     EXPECT_EQ(throwing->poll_event(event), Code::again) << "told twice";
     EXPECT_EQ(throwing->forget(1), Code::memory);
-    ASSERT_EQ(throwing->poll_event(event), Code::ok);
-    EXPECT_EQ(event.code, NPUSHMEM_E_MEMORY);
-    EXPECT_EQ(throwing->quiet(0), Code::system);
-    ASSERT_EQ(throwing->poll_event(event), Code::ok);
-    EXPECT_THAT(text_of(event.message), HasSubstr("something that is no std::exception"));
+    EXPECT_EQ(throwing->poll_event(event), Code::again) << "calls that release resources leave no event";
 }
 
 // Threads that fail at the same time: every delivered event is whole.
