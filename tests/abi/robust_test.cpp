@@ -93,6 +93,9 @@ TEST(Robust, AnEventDeliversTheMessageOfAThrowingFunction) {
     EXPECT_EQ(throwing->poll_event(event), Code::again) << "told twice";
     EXPECT_EQ(throwing->forget(1), Code::memory);
     EXPECT_EQ(throwing->poll_event(event), Code::again) << "calls that release resources leave no event";
+    EXPECT_EQ(throwing->quiet(0), Code::system);
+    ASSERT_EQ(throwing->poll_event(event), Code::ok);
+    EXPECT_THAT(text_of(event.message), HasSubstr("something that is no std::exception"));
 }
 
 // Threads that fail at the same time: every delivered event is whole.
