@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Libraries of other projects. What is missing is left out, as far as possible; a table at the end of the configuration tells
+# Libraries of other projects. What is missing is left out, as far as possible; a table at the end of the configuration states
 # what was found, what is missing, and which Debian package would bring it.
 
 # npushmem_dependency(<name> <found> <package> <use> [REQUIRED]): adds a row to the table.

@@ -73,7 +73,7 @@ public:
     [[nodiscard]] const JobReport& job() const { return job_; }
     [[nodiscard]] RouteReport route(int pe) const;
     [[nodiscard]] PeNics nics_of(int pe) const;
-    // Everything that the texts tell, and the variables that are set, as one JSON object on one line, without a
+    // Everything that the texts report, and the variables that are set, as one JSON object on one line, without a
     // newline.
     [[nodiscard]] std::string json(const Config& config);
     // Returns this PE's counters; those of barriers count only with NPUSHMEM_STATS. Any thread.

@@ -18,7 +18,6 @@ struct SplitArguments {
         for_gtest.insert(for_gtest.end(), theirs, argv + argc);
         for_gtest.push_back(nullptr);  // as argv ends
     }
-    [[nodiscard]] int count_for_gtest() const { return static_cast<int>(for_gtest.size()) - 1; }
 
     int ours = 0;  // number of the program's arguments in argv, with its name; GoogleTest's follow them
     std::vector<char*> for_gtest;
