@@ -312,9 +312,9 @@ void StarBootstrap::broadcast_failure() {
 
 // Stops when the other side has something to say: in a call, that can only be a failure.
 Status StarBootstrap::send(int link, const Header& header, std::span<const std::byte> payload, Moment until) {
-    Bytes all(sizeof header + payload.size());
-    std::memcpy(all.data(), &header, sizeof header);
-    std::copy(payload.begin(), payload.end(), all.begin() + sizeof header);
+    const auto head = std::as_bytes(std::span(&header, 1));
+    Bytes all(head.begin(), head.end());
+    all.insert(all.end(), payload.begin(), payload.end());
     std::span<const std::byte> rest(all);
     while (!rest.empty()) {
         const auto sent = ::send(link, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
