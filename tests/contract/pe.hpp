@@ -94,7 +94,7 @@ public:
 
 private:
     using Clock = std::chrono::steady_clock;
-    static constexpr int min_calls = 1000;
+    static constexpr int min_calls = 50;
     Clock::time_point end_;
     int calls_ = 0;
 };

@@ -85,6 +85,8 @@ Execution run_self(const std::string& name, CasesIn where, const std::vector<std
     return out;
 }
 
+constexpr unsigned max_seconds = 300;  // of a case
+
 // One expectation: the case fails if the transport has the defect.
 struct Expected {
     const SoundTransport* transport;
@@ -157,7 +159,7 @@ TEST_P(Mutant, IsCaught) {
     // A case that crashes or hangs is caught by the process that started it.
     const bool returns = ending == Ending::fails || ending == Ending::times_out;
     const Execution run = run_self(expected.mutant(), returns ? CasesIn::started_process : CasesIn::own_processes,
-                                   {"--gtest_filter=" + test}, 100);
+                                   {"--gtest_filter=" + test}, max_seconds);
     EXPECT_TRUE(run.exited_with(1)) << "wait status " << run.wait_status << " instead of a failed test";
     EXPECT_THAT(run.output, AllOf(HasSubstr("[==========] 1 test from"), HasSubstr("[  FAILED  ] " + test)));
     const std::string failures = failures_in(run.output);
@@ -200,7 +202,7 @@ TEST_P(SoundWithShortWaits, PassesTheCasesThatTimeOut) {
     std::string filter;
     for (const auto& each : tests) filter += ":" + each;
     const Execution run = run_self(GetParam() + "/none_with_short_waits", CasesIn::started_process,
-                                   {"--gtest_filter=" + filter.substr(1)}, 100);
+                                   {"--gtest_filter=" + filter.substr(1)}, max_seconds);
     EXPECT_TRUE(run.exited_with(0)) << "wait status " << run.wait_status << "\n" << run.output;
     for (const auto& each : tests) EXPECT_THAT(run.output, HasSubstr("[       OK ] " + each));
 }
@@ -210,8 +212,7 @@ std::vector<std::string> transports() {
     for (const SoundTransport& each : sound_transports()) out.push_back(each.name);
     return out;
 }
-INSTANTIATE_TEST_SUITE_P(Contract, SoundWithShortWaits, ::testing::ValuesIn(transports()),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Contract, SoundWithShortWaits, ::testing::ValuesIn(transports()));
 
 std::vector<std::string> suites() {
     std::vector<std::string> out;
