@@ -114,7 +114,7 @@ const Members without_ending{0, 1, killed_later};
 
 // Does not reap the process.
 bool wait_for_end(pid_t process) {
-    const Deadline deadline;
+    Deadline deadline;
     for (;;) {
         siginfo_t found{};
         if (::waitid(P_PID, static_cast<id_t>(process), &found, WEXITED | WNOHANG | WNOWAIT) != 0) return true;

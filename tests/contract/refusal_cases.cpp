@@ -298,7 +298,8 @@ void expect_refused_or_harmless(Transport& transport, int pe, std::span<const st
 void expect_still_working(Fabric& fabric, int from, int to) {
     Probe probe(fabric.pe(from), to);
     for (const auto& [what, call] : probe.calls())
-        EXPECT_EQ(outcome(fabric.pe(from), call), Code::ok) << what << " from PE " << from << " to PE " << to;
+        EXPECT_EQ(outcome(fabric.pe(from), call), Code::ok)
+            << what << " afterwards from PE " << from << " to PE " << to;
 }
 
 void handles_of_a_wrong_length_are_refused(Fabric& fabric) {
