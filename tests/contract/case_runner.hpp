@@ -12,8 +12,8 @@ struct RegisteredCase {
     std::string suite;
     std::string name;
     std::chrono::seconds deadline;
-    // Runs in the process of the case, and in the processes of its PEs (own_role() tells which). May use all assertions
-    // of GoogleTest, and throw.
+    // Runs in the process of the case, and in the processes of its PEs (own_role() states which). May use all
+    // assertions of GoogleTest, and throw.
     std::function<void()> body;
 };
 
