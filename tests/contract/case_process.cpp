@@ -257,7 +257,7 @@ std::string CaseProcess::how_it_ended() const {
     if (reaped_elsewhere_)
         return "was reaped by someone else, so its exit status is not known: nothing else in the program may wait for "
                "any child process (waitpid(-1), or a handler of SIGCHLD)";
-    return describe_end(wait_status_);
+    return describe_end(wait_status_) + " (pid " + std::to_string(id_) + ")";
 }
 
 std::string describe_end(int wait_status) {

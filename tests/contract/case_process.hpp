@@ -100,7 +100,7 @@ public:
     [[nodiscard]] bool exited_with_success() const { return exited_with(0); }
     [[nodiscard]] bool has_begun() const { return has_begun_; }
     [[nodiscard]] bool has_finished() const { return has_finished_; }
-    // As describe_end.
+    // As describe_end, with the number of the process.
     [[nodiscard]] std::string how_it_ended() const;
 
 private:

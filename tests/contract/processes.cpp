@@ -160,8 +160,7 @@ void PeProcesses::State::receive_from(int pe, StartedPe& one) {
     for (const auto& part : one.process.read_results()) {
         if (part.kind != ResultPart::Kind::failure) continue;
         one.has_failures = true;
-        ADD_FAILURE_AT(part.file.empty() ? "unknown file" : part.file.c_str(), part.line)
-            << "PE " << pe << ": " << part.text;
+        forward_failure(part);
     }
     if (!has_ended) return;
     one.living = false;

@@ -255,6 +255,7 @@ typedef struct npushmem_transport_v1 {
     int32_t (*register_memory)(void* self, const npushmem_memory* memory, uint64_t* region, void* handle,
                                uint32_t* handle_bytes, npushmem_error* error); /* handle_bytes: in capacity, out used */
     int32_t (*deregister_memory)(void* self, uint64_t region);
+    /* Gives out a new number at each call, also for equal handles. */
     int32_t (*import_memory)(void* self, int32_t pe, const void* handle, uint32_t handle_bytes, uint64_t* remote,
                              npushmem_error* error);
     int32_t (*release_memory)(void* self, uint64_t remote);
