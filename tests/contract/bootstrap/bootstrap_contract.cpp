@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Registers the cases of the bootstrap contract, and runs them.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -78,6 +79,7 @@ public:
             return;
         }
         constexpr int without_line = -1;
+        const ::testing::ScopedTrace process("pid", without_line, ::getpid());
         const ::testing::ScopedTrace trace("rule", without_line, rule);
         Rank rank(*subject_, ranks_);
         run_body(which_, rank);

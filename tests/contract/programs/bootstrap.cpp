@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <map>
@@ -52,7 +53,8 @@ public:
 
     void TestBody() override {
         if (is_listing()) {
-            std::cout << "      The table: it has a version, a name, a summary, and a meaning for each variable.\n";
+            (void)std::printf(
+                "      The table: it has a version, a name, a summary, and a meaning for each variable.\n");
             return;
         }
         const auto& table = plugin_->table();

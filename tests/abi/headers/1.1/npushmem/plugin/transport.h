@@ -31,10 +31,10 @@
  *
  * Death of a peer: with NPUSHMEM_CAP_REPORTS_DEATH a transport detects it within the time that its variables give.
  * Then outstanding and later operations to that peer fail with NPUSHMEM_E_PEER_DEAD (NPUSHMEM_E_UNREACHABLE or
- * NPUSHMEM_E_TIMEOUT if the transport cannot distinguish a dead peer from a broken path), and `poll_event` reports it
- * once. Without the capability the host detects the death of PEs of its own host, and calls `forget`; otherwise
- * NPUSHMEM_TIMEOUT applies. A peer that has called `close` is not dead: the end of its connection is no event and no
- * error, unless an operation to it is outstanding or is posted later, which then fails as above.
+ * NPUSHMEM_E_TIMEOUT if the transport cannot distinguish a dead peer from a broken path), and `poll_event` reports
+ * the peer once. Without the capability the host detects the death of PEs of its own host, and calls `forget`;
+ * otherwise NPUSHMEM_TIMEOUT applies. A peer that has called `close` is not dead: the end of its connection is no event
+ * and no error, unless an operation to it is outstanding or is posted later, which then fails as above.
  *
  * Several instances: a process may open instances of several PEs and of several jobs (the contract suite does), at the
  * same time or one after the other. Instances of different jobs may have equal PE numbers. Within a job a PE number has
