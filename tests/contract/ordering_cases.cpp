@@ -187,7 +187,7 @@ void check_under_watch(Fabric& fabric, std::uint64_t needs, Send send) {
         for (std::size_t i = watched_words; i-- > 0;) {
             if (word_at(memory, data_at + i * 8) == round) continue;
             ADD_FAILURE() << "word " << i << " came after the flag of round " << round;
-            break;  // the others tell no more
+            break;  // the others show no more
         }
         set_word(memory, seen_at, round);
     }

@@ -286,7 +286,7 @@ TEST_F(RemoteAccessTest, ATimedOutFetchKeepsItsResultWord) {
     std::uint64_t old = 5;
     op.result = &old;
     EXPECT_EQ(access->atomic(op, Completion::local, &impatient).code(), Code::timeout);
-    EXPECT_EQ(old, 5U) << "written for a caller that was told of a failure";
+    EXPECT_EQ(old, 5U) << "written for a caller that had received a failure";
     EXPECT_TRUE(access->atomic(op, Completion::local).ok());
     EXPECT_EQ(old, 72U);
     EXPECT_TRUE(access->atomic(op, Completion::local).ok());
