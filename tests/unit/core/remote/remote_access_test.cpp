@@ -233,7 +233,7 @@ TEST_F(RemoteAccessTest, ConnectionAndImportFailuresReportThePeerAndAreRetried) 
     reach_with(everything);
     EXPECT_CALL(transport, connect(_))
         .WillOnce(Return(Status{Code::system, "no route"}))
-        .WillRepeatedly(Return(Status{}));
+        .WillOnce(Return(Status{}));  // a transport connects to a peer once
     EXPECT_CALL(transport, import_memory(1, _))
         .WillOnce(Return(Status{Code::protocol, "bad handle"}))
         .WillOnce(Return(std::uint64_t{77}));
