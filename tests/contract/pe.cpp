@@ -54,7 +54,7 @@ void Pe::poll_once() {
 }
 
 Code Pe::repeat(const std::function<Code()>& call) {
-    const Deadline deadline;
+    Deadline deadline;
     for (;;) {
         const Code code = call();
         if (code != Code::again) return code;

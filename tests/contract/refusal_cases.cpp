@@ -304,7 +304,8 @@ void expect_refused_or_harmless(Transport& transport, int pe, std::span<const st
 void expect_still_working(Fabric& fabric, int from, int to) {
     Probe probe(fabric.pe(from), to);
     for (const auto& [what, call] : probe.calls())
-        EXPECT_EQ(outcome(fabric.pe(from), call), Code::ok) << what << " from PE " << from << " to PE " << to;
+        EXPECT_EQ(outcome(fabric.pe(from), call), Code::ok)
+            << what << " afterwards from PE " << from << " to PE " << to;
 }
 
 void handles_of_a_wrong_length_are_refused(Fabric& fabric) {
@@ -382,12 +383,14 @@ std::vector<Bytes> malformed_addresses(const Bytes& address) {
 // An address may be malformed in a way that shows only when the peer does not answer, so reach and connect may accept
 // it. They return, with a reason if they refuse.
 void malformed_addresses_are_unreachable_or_refused(Fabric& fabric) {
-    constexpr int npes = 2;
+    constexpr std::size_t max_connections = 8;
+    constexpr int npes = 2 + static_cast<int>(max_connections);
     const auto other = open_instance(fabric.subject(), 1, npes);
     ASSERT_NE(other, nullptr);
     const auto address = other->address();
     ASSERT_TRUE(address.ok()) << address.status().message();
-    // One instance finds the addresses that reach rejects; each of the others is connected once only.
+    // One instance finds the addresses that reach rejects. Each of the others has a number of its own and is connected
+    // once only.
     const auto asking = open_instance(fabric.subject(), 0, npes);
     ASSERT_NE(asking, nullptr);
     std::vector<Bytes> accepted;
@@ -399,10 +402,9 @@ void malformed_addresses_are_unreachable_or_refused(Fabric& fabric) {
         EXPECT_FALSE(reach.why.empty()) << "no reason for an address of " << malformed.size() << " bytes";
         if (reach.reachable()) accepted.push_back(malformed);
     }
-    constexpr std::size_t max_connections = 8;
     const std::size_t step = accepted.size() / max_connections + 1;
     for (std::size_t i = 0; i < accepted.size(); i += step) {
-        const auto instance = open_instance(fabric.subject(), 0, npes);
+        const auto instance = open_instance(fabric.subject(), 2 + static_cast<int>(i / step), npes);
         ASSERT_NE(instance, nullptr);
         npushmem_peer peer = peer_of(1);
         peer.address = accepted[i].data();

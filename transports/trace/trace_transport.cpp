@@ -2,6 +2,7 @@
 #include "transports/trace/trace_transport.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/base/parse.hpp"
 
@@ -66,7 +67,16 @@ Result<std::unique_ptr<Transport>> TraceTransport::open(const Host& host, const 
     return std::unique_ptr<Transport>(std::make_unique<TraceTransport>(host, params, each_call.value()));
 }
 
+TraceTransport::TraceTransport(const Host& host, const npushmem_transport_params& params, bool each_call)
+    : DecoratorTransport(params, NPUSHMEM_CAP_MAP), host_(host), pe_(params.pe), each_call_(each_call) {
+    if (each_call_)
+        host_.log(LogLevel::trace,
+                  fmt::format("pe {}: open(pe {} of {}, number {} of {} on this host, process {}) -> ok", pe_, pe_,
+                              params.npes, params.local_index, params.local_count, params.process_id));
+}
+
 TraceTransport::~TraceTransport() {
+    if (each_call_) host_.log(LogLevel::trace, fmt::format("pe {}: close()", pe_));
     for (std::size_t i = 0; i < function_count; ++i) {
         if (stats_[i].calls() == 0) continue;
         const std::string line = stats_[i].summary(name_of_function(static_cast<Function>(i)));
@@ -75,7 +85,10 @@ TraceTransport::~TraceTransport() {
 }
 
 const char* TraceTransport::name_of_function(Function function) {
-    constexpr std::array<const char*, function_count> names{"reach",
+    constexpr std::array<const char*, function_count> names{"devices",
+                                                            "use_devices",
+                                                            "address",
+                                                            "reach",
                                                             "connect",
                                                             "register_memory",
                                                             "deregister_memory",
@@ -113,6 +126,27 @@ auto TraceTransport::traced(Function function, std::uint64_t bytes, Call&& call,
     const bool idle = code == Code::again && function >= quiet_;
     if (each_call_ && !idle) write(function, code, duration, text());
     return result;
+}
+
+Result<std::vector<npushmem_device>> TraceTransport::devices() {
+    return traced(
+        devices_, 0, [&] { return inner().devices(); }, [] { return std::string(); });
+}
+
+Status TraceTransport::use_devices(std::span<const std::uint32_t> index) {
+    return traced(
+        use_devices_, 0, [&] { return inner().use_devices(index); },
+        [&] { return fmt::format("devices {}", fmt::join(index, ", ")); });
+}
+
+Result<Bytes> TraceTransport::address() {
+    std::size_t bytes = 0;
+    const auto call = [&] {
+        auto result = inner().address();
+        if (result.ok()) bytes = result.value().size();
+        return result;
+    };
+    return traced(address_, 0, call, [&] { return fmt::format("{} bytes", bytes); });
 }
 
 Reach TraceTransport::reach(const npushmem_peer& peer) {

@@ -76,8 +76,8 @@ struct TransportTrampolines {
     // Runs a call that returns a Code; poll_event delivers the message of an exception.
     template <class Body>
     static std::int32_t guarded_call(void* self, int pe, const char* function, Body&& body) noexcept {
-        return guarded_code(body,
-                            [&](Code code, std::string_view what) { of(self).thrown_.keep(code, pe, function, what); });
+        return guarded_code(
+            body, [&](Code code, std::string_view what) { of(self).thrown_.record(code, pe, function, what); });
     }
 
     // The same for calls whose failure the host does not report: a stored event would fail a later, unrelated call.
@@ -215,7 +215,7 @@ struct TransportTrampolines {
     static std::int32_t poll_event(void* self, npushmem_event* out) noexcept {
         return guarded_call(self, -1, "poll_event", [&] {
             const auto next = [self](npushmem_event& event) {
-                return of(self).thrown_.take(event) ? Code::ok : of(self).poll_event(event);
+                return of(self).thrown_.poll(event) ? Code::ok : of(self).poll_event(event);
             };
             if (out->struct_size == sizeof *out) return next(*out);
             npushmem_event event{};

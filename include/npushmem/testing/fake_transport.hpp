@@ -26,7 +26,7 @@ class FakeTransport final : public Transport {
 public:
     // Reaches PEs of every host and process.
     FakeTransport(FakeFabric& fabric, int pe) : fabric_(fabric), pe_(pe) {}
-    // Reaches only the PEs of this process, as their npushmem_peer tells.
+    // Reaches only the PEs of this process, as their npushmem_peer states.
     FakeTransport(FakeFabric& fabric, const npushmem_transport_params& params)
         : fabric_(fabric), pe_(params.pe), place_({params.host, params.process_id}) {}
     ~FakeTransport() override {
@@ -35,7 +35,7 @@ public:
     }
 
     Reach reach(const npushmem_peer& peer) override {
-        if (place_ && !same_host(peer.host, place_->host)) return {0, 0, 0, "different host"};
+        if (place_ && !is_same_host(peer.host, place_->host)) return {0, 0, 0, "different host"};
         if (place_ && peer.process_id != place_->process) return {0, 0, 0, "different process"};
         return reach_of(peer.pe);
     }
@@ -216,9 +216,6 @@ private:
     static constexpr std::uint64_t handle_mark = 0x6661'6b65'2066'6162U;
     static constexpr std::size_t max_held_per_queue = 64;  // adversarial
 
-    static bool same_host(const npushmem_host_id& a, const npushmem_host_id& b) {
-        return a.machine == b.machine && a.space == b.space && a.emulated == b.emulated;
-    }
     [[nodiscard]] Reach reach_of(int pe) const {
         if (fabric_.reach_) return fabric_.reach_(pe_, pe);
         return {NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL |

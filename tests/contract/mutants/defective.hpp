@@ -24,6 +24,10 @@ using OpenTransport =
 // inner transport has delivered; they need an inner transport that delivers at calls of the initiator alone.
 OpenTransport with_defect(Defect defect, OpenTransport open);
 
+// Say where, so that the failure of the case shows that the defect is the cause.
+[[noreturn]] void hang(const char* where);
+void crash(const char* where);
+
 // The transport that a defective one wraps. A base, because it must exist before the decorator.
 class OwnedInner {
 protected:

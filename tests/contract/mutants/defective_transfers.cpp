@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The defects of puts and gets, of fences and of completion.
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 
 #include "npushmem/plugin/local_atomic.hpp"
@@ -69,7 +68,7 @@ Code Defective::wait_for_delivery(std::uint64_t queue) {
 
 // Returns a code if the put ends here.
 std::optional<Code> Defective::lose_put(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
-    if (has(Defect::crash_in_large_put) && op.bytes > large) (void)std::raise(SIGSEGV);
+    if (has(Defect::crash_in_large_put) && op.bytes > large) crash("a put");
     if (invented_.contains(op.remote)) return Code::again;
     if (unreachable_.contains(op.remote)) return Code::argument;
     if (has(Defect::operations_after_forget_wait) && forgotten_.contains(op.pe)) return Code::again;

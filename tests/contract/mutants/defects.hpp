@@ -147,14 +147,26 @@ enum class Defect {
     nameless_device,
 };
 
-// What becomes of the process of a case that catches the defect.
-enum class Ending { fails, crashes, hangs };
+// What becomes of the cases that catch a defect.
+enum class Ending {
+    fails,      // an expectation is not met, and no wait elapses
+    times_out,  // an expectation is not met, because a wait elapses: the defect lets a call wait for ever
+    crashes,
+    hangs,  // a call does not return
+};
+
+// A case that catches a defect, and part of the failure by which it does: the same in each run, and in no line that
+// names the test. Other failures of the case do not count.
+struct CatchingCase {
+    const char* name;
+    const char* reason;
+};
 
 struct DefectRow {
     Defect defect;
     const char* name;
     const char* description;
-    std::vector<const char*> cases;
+    std::vector<CatchingCase> cases;
     Ending ending = Ending::fails;
 };
 

@@ -257,7 +257,7 @@ TEST_F(RemoteAccessTest, ConnectionAndImportFailuresReportThePeerAndAreRetried) 
     reach_with(everything);
     EXPECT_CALL(transport, connect(_))
         .WillOnce(Return(Status{Code::system, "no route"}))
-        .WillRepeatedly(Return(Status{}));
+        .WillOnce(Return(Status{}));  // a transport connects to a peer once
     EXPECT_CALL(transport, import_memory(1, _))
         .WillOnce(Return(Status{Code::protocol, "bad handle"}))
         .WillOnce(Return(std::uint64_t{77}));
@@ -310,7 +310,7 @@ TEST_F(RemoteAccessTest, ATimedOutFetchKeepsItsResultWord) {
     std::uint64_t old = 5;
     op.result = &old;
     EXPECT_EQ(access->atomic(op, Completion::local, &impatient).code(), Code::timeout);
-    EXPECT_EQ(old, 5U) << "written for a caller that was told of a failure";
+    EXPECT_EQ(old, 5U) << "written for a caller that had received a failure";
     EXPECT_TRUE(access->atomic(op, Completion::local).ok());
     EXPECT_EQ(old, 72U);
     EXPECT_TRUE(access->atomic(op, Completion::local).ok());

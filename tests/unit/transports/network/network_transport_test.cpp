@@ -243,7 +243,7 @@ TEST_P(EveryWire, ALostPeerFailsItsOperationsOnceAndOthersContinue) {
     ASSERT_EQ(world->at(0).poll_event(event), Code::ok);
     EXPECT_EQ(event.pe, 1);
     EXPECT_THAT(text_of(event.message), AllOf(HasSubstr("PE 1 on host elsewhere"), HasSubstr("connection reset")));
-    EXPECT_EQ(world->quiet(), Code::ok) << "told twice";
+    EXPECT_EQ(world->quiet(), Code::ok) << "reported twice";
     EXPECT_EQ(world->put(1, value), Code::peer_dead);
     value = 6;
     ASSERT_EQ(world->put(2, value), Code::ok);
@@ -265,7 +265,7 @@ TEST_P(EveryWire, AForgottenPeerFailsItsOperationsOnceAndOthersContinue) {
     EXPECT_THAT(text_of(event.message),
                 AllOf(HasSubstr("PE 1 has died or finalized"), HasSubstr("under way to PE 1 on host elsewhere")));
     EXPECT_EQ(world->at(0).forget(1), Code::ok);
-    EXPECT_EQ(world->quiet(), Code::ok) << "told twice";
+    EXPECT_EQ(world->quiet(), Code::ok) << "reported twice";
     EXPECT_EQ(world->put(1, value), Code::peer_dead);
     EXPECT_EQ(world->at(0).forget(2), Code::ok);
     EXPECT_EQ(world->at(0).poll_event(event), Code::again) << "nothing was under way";
@@ -298,10 +298,11 @@ TEST_P(EveryWire, TheTokenReportsAFailedOperation) {
     ASSERT_EQ(world->finish([&] { return world->at(0).get(world->queue[0], world->rma(1, 0, &word, 1), &token); }),
               Code::ok);
     npushmem_event event{};
-    EXPECT_EQ(world->at(0).poll_event(event), Code::again) << "told to somebody else";
+    EXPECT_EQ(world->at(0).poll_event(event), Code::again) << "reported to another PE";
     EXPECT_EQ(world->finish([&] { return world->at(0).test(world->queue[0], token); }), Code::range);
     ASSERT_EQ(world->at(0).poll_event(event), Code::ok);
-    EXPECT_THAT(text_of(event.message), AllOf(HasSubstr("an operation to PE 1"), HasSubstr("told to fail")));
+    EXPECT_THAT(text_of(event.message),
+                AllOf(HasSubstr("an operation to PE 1"), HasSubstr("the test made the fake wire fail")));
     world->wires[0]->fail_with = Code::ok;
     EXPECT_EQ(world->quiet(), Code::ok);
 }

@@ -31,10 +31,14 @@
  *
  * Death of a peer: with NPUSHMEM_CAP_REPORTS_DEATH a transport detects it within the time that its variables give.
  * Then outstanding and later operations to that peer fail with NPUSHMEM_E_PEER_DEAD (NPUSHMEM_E_UNREACHABLE or
- * NPUSHMEM_E_TIMEOUT if the transport cannot tell a dead peer from a broken path), and `poll_event` reports the peer
- * once. Without the capability the host detects the death of PEs of its own host, and calls `forget`; otherwise
- * NPUSHMEM_TIMEOUT applies. A peer that has called `close` is not dead: the end of its connection is no event and no
- * error, unless an operation to it is outstanding or is posted later, which then fails as above.
+ * NPUSHMEM_E_TIMEOUT if the transport cannot distinguish a dead peer from a broken path), and `poll_event` reports
+ * the peer once. Without the capability the host detects the death of PEs of its own host, and calls `forget`;
+ * otherwise NPUSHMEM_TIMEOUT applies. A peer that has called `close` is not dead: the end of its connection is no event
+ * and no error, unless an operation to it is outstanding or is posted later, which then fails as above.
+ *
+ * Several instances: a process may open instances of several PEs and of several jobs (the contract suite does), at the
+ * same time or one after the other. Instances of different jobs may have equal PE numbers. Within a job a PE number has
+ * one open instance at a time. Instances find each other by their addresses only.
  *
  * Refusals: every function but `close` checks what it is given. It returns an error, and does not return NPUSHMEM_AGAIN
  * indefinitely, for
@@ -112,12 +116,14 @@ extern "C" {
 /* Upper bound for the data of one put_strided, in bytes: what a transport can copy into one message. */
 #define NPUSHMEM_PUT_STRIDED_MAX 2048
 
-/* Identity of a host for reachability: two PEs with equal identities can map each other's memory if the system's
- * permissions allow it. */
+/* Identity of a host for reachability. Two PEs are on one host if `machine`, `space` and `emulated` are equal
+ * (npushmem::is_same_host in transport.hpp). Two PEs with equal identities can map each other's memory if the system's
+ * permissions allow it. Other namespaces (mount, network, IPC) are not part of the identity: PEs of one host may have
+ * different ones. */
 typedef struct npushmem_host_id {
-    uint64_t machine; /* boot id, hashed */
-    uint64_t space;   /* namespace that decides whether memory can be shared */
-    int32_t emulated; /* number of the emulated host, or -1 */
+    uint64_t machine; /* hash of the boot id of the running kernel: the containers of one machine share it */
+    uint64_t space;   /* inode of /proc/self/ns/pid, the PID namespace; compare it only if `machine` is equal */
+    int32_t emulated; /* number of the emulated host, or -1; PEs of different emulated hosts count as remote */
     uint32_t user;    /* effective user id */
 } npushmem_host_id;
 
@@ -127,7 +133,7 @@ typedef struct npushmem_transport_params {
     int32_t npes;
     int32_t local_index; /* of this PE among the PEs of its host */
     int32_t local_count;
-    int32_t process_id;
+    int32_t process_id; /* of this PE, in its own PID namespace */
     npushmem_host_id host;
     /* Decorators only: the wrapped transport. The host opens it before this one and closes it after.
      */
@@ -139,6 +145,8 @@ typedef struct npushmem_peer {
     uint32_t struct_size;
     int32_t pe;
     npushmem_host_id host;
+    /* getpid() of the peer, in the peer's PID namespace. It names a process of this PE's /proc, kill and pidfd_open
+     * only if `machine` and `space` of both hosts are equal; an emulated host does not change it. */
     int32_t process_id;
     uint32_t address_bytes;
     const void*
@@ -260,6 +268,7 @@ typedef struct npushmem_transport_v1 {
     int32_t (*register_memory)(void* self, const npushmem_memory* memory, uint64_t* region, void* handle,
                                uint32_t* handle_bytes, npushmem_error* error); /* handle_bytes: in capacity, out used */
     int32_t (*deregister_memory)(void* self, uint64_t region);
+    /* Gives out a new number at each call, also for equal handles. */
     int32_t (*import_memory)(void* self, int32_t pe, const void* handle, uint32_t handle_bytes, uint64_t* remote,
                              npushmem_error* error);
     int32_t (*release_memory)(void* self, uint64_t remote);
@@ -281,7 +290,11 @@ typedef struct npushmem_transport_v1 {
     int32_t (*atomic)(void* self, uint64_t queue, const npushmem_atomic* op, uint64_t* token);
     int32_t (*put_signal)(void* self, uint64_t queue, const npushmem_put_signal* op, uint64_t* token);
 
-    /* optional; the host's assumption for an absent function is in brackets */
+    /* optional; the host's assumption for an absent function is in brackets.
+     * connect: makes the connection that `reach` promised. The host calls it only for a peer for which `reach` returned
+     * capabilities, before the first operation to it. This PE itself is such a peer if `reach` returned capabilities
+     * for it: then connect to its own number and address succeeds, and operations to itself complete. A transport that
+     * does not serve its own PE returns no capabilities for it from `reach`. */
     int32_t (*address)(void* self, void* out, uint32_t* bytes,
                        npushmem_error* error); /* bytes: in capacity, out used [no bytes] */
     int32_t (*connect)(void* self, const npushmem_peer* peer, npushmem_error* error); /* [nothing to do] */
