@@ -55,11 +55,11 @@ void halves_behind_a_header(Core& core, const Memory& m, bool wrong) {
 
 // ---- H2 -----------------------------------------------------------------------------------------------------------
 
-// 48 tiles of 4 KiB do not fit.
+// 48 tiles of more than 4 KiB do not fit.
 void a_tile_for_each_row(Core& core, const Memory& m, bool wrong) {
     for (int row = 0; row < 48; ++row) {
         const std::size_t mark = core.ub_used();
-        const auto tile = core.ub_alloc<float>(1024);  // WRONG: a_tile_for_each_row
+        const auto tile = core.ub_alloc<float>(1056);  // WRONG: a_tile_for_each_row
         core.data_copy(tile, gm(m.floats(), 1024), 1024);
         core.pipe_barrier<Pipe::copy_in>();
         if (!wrong) core.ub_release(mark);

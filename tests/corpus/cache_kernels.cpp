@@ -58,8 +58,7 @@ void second_lap_of_a_ring(Core& core, const Memory& m, bool wrong) {
             core.signal_wait_until(m.signal(0), Compare::greater_equal, message, 0);
             if (!wrong) core.dcci(slot);
             use(core.load(slot));  // WRONG: second_lap_of_a_ring
-            core.fence();
-            core.signal_set_on(m.signal(1), message, 0);
+            core.signal_add_on(m.signal(1), 1, 0);
         }
     }
 }

@@ -101,10 +101,10 @@ void flag_of_the_last_round(Core& core, const Memory& m, bool wrong) {
     const auto tile = filled_tile(core, tile_size, 1);
     for (std::size_t i = 0; i < 3; ++i) {
         if (i > 0) core.wait_flag<Pipe::copy_out, Pipe::vector>(0);
+        core.pipe_barrier<Pipe::vector>();
         core.add_scalar(tile, tile, 1, tile_size);
         order<Pipe::vector, Pipe::copy_out>(core);
         core.data_copy(gm(m.floats() + i * tile_size, tile_size), tile, tile_size);
-        core.pipe_barrier<Pipe::vector>();
         core.set_flag<Pipe::copy_out, Pipe::vector>(0);  // WRONG: flag_of_the_last_round
     }
     if (!wrong) core.wait_flag<Pipe::copy_out, Pipe::vector>(0);

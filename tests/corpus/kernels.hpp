@@ -60,12 +60,16 @@ inline constexpr Setup two_pes{.pes = 2};
 inline constexpr Setup three_pes{.pes = 3};
 inline constexpr Setup two_pes_of_two_cores{.pes = 2, .vector_cores = 2};
 
+// For mistakes that only some orders of the cores show: a single run may not find them, exploration must.
+inline constexpr std::string_view single_runs = "eager lazy random jobs";
+inline constexpr std::string_view drawn_runs = "random jobs";
+
 struct Kernel {
     const char* name;
     Hazard hazard;
     Setup setup;
     void (*run)(Core& core, const Memory& m, bool wrong);
-    // The modes that do not find the mistake, as words: a schedule ("lazy"), a schedule in a job ("job:lazy"), or
+    // The modes that may not find the mistake, as words: "eager", "lazy", "random" for every seed, "explore", and
     // "jobs" for every schedule in a job.
     std::string_view missed_by{};
     Word* (*prepare)(Host& host, bool wrong) = nullptr;

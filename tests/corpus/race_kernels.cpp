@@ -159,6 +159,16 @@ void resets_the_counter_too_early(Core& core, const Memory& m, bool wrong) {
     core.dcci(m.data);
 }
 
+// Core 0 sets the counter to zero before it counts; the others may have counted by then.
+void zeroes_then_counts(Core& core, const Memory& m, bool wrong) {
+    if (core.index() == 0) {
+        core.store(m.data, 0);  // WRONG: zeroes_then_counts
+        core.dcci(m.data);
+    }
+    if (!wrong) core.core_barrier();
+    core.atomic_fetch_add(m.data, 1);  // WRONG: zeroes_then_counts
+}
+
 // PE 1 prepares its buffer when the message of PE 0 may have arrived.
 void initialises_what_the_peer_puts(Core& core, const Memory& m, bool wrong) {
     if (core.my_pe() == 0) {
@@ -170,12 +180,11 @@ void initialises_what_the_peer_puts(Core& core, const Memory& m, bool wrong) {
     core.signal_set_on(m.signal(0), 1, 0);
 }
 
+// The word names the last owner of the lock.
 void stores_behind_the_unlock(Core& core, const Memory& m, bool wrong) {
     while (core.atomic_compare_swap(m.signal(0), 0, 1) != 0) core.yield();
-    core.dcci(m.data);
-    const Word count = core.load(m.data);
     if (wrong) core.signal_set(m.signal(0), 0);
-    core.store(m.data, count + 1);  // WRONG: stores_behind_the_unlock
+    core.store(m.data, static_cast<Word>(core.index()));  // WRONG: stores_behind_the_unlock
     core.dcci(m.data);
     if (!wrong) core.signal_set(m.signal(0), 0);
 }
@@ -186,18 +195,19 @@ std::vector<Kernel> race_kernels() {
     return {
         {"copies_without_waiting", Hazard::dma_race, two_pes, copies_without_waiting},
         {"gets_before_the_wait", Hazard::dma_race, two_pes, gets_before_the_wait},
-        {"message_without_credit", Hazard::dma_race, two_pes, message_without_credit},
+        {"message_without_credit", Hazard::dma_race, two_pes, message_without_credit, single_runs},
         {"credit_before_the_copy_ends", Hazard::dma_race, two_pes, credit_before_the_copy_ends},
         {"all_gather_without_a_barrier", Hazard::dma_race, three_pes, all_gather_without_a_barrier},
         {"waits_for_the_wrong_neighbour", Hazard::dma_race, three_pes, waits_for_the_wrong_neighbour},
         {"missing_join_behind_the_wait", Hazard::dma_race, two_pes_of_two_cores, missing_join_behind_the_wait},
         {"reads_while_others_add", Hazard::dma_race, two_cores, reads_while_others_add},
-        {"counts_by_load_and_store", Hazard::write_race, two_cores, counts_by_load_and_store},
+        {"counts_by_load_and_store", Hazard::write_race, two_cores, counts_by_load_and_store, single_runs},
         {"tiles_overlap_by_a_row", Hazard::write_race, two_cores, tiles_overlap_by_a_row},
         {"everybody_puts_to_slot_zero", Hazard::write_race, three_pes, everybody_puts_to_slot_zero},
         {"one_core_forgets_to_add", Hazard::write_race, two_cores, one_core_forgets_to_add},
         {"clears_while_others_add", Hazard::write_race, two_cores, clears_while_others_add},
         {"resets_the_counter_too_early", Hazard::write_race, two_cores, resets_the_counter_too_early},
+        {"zeroes_then_counts", Hazard::write_race, two_cores, zeroes_then_counts},
         {"initialises_what_the_peer_puts", Hazard::write_race, two_pes, initialises_what_the_peer_puts},
         {"stores_behind_the_unlock", Hazard::write_race, two_cores, stores_behind_the_unlock},
     };

@@ -46,7 +46,8 @@ std::string row_of(const Kernel& kernel, const Verdict& verdict) {
 }  // namespace
 
 bool is_missed(const Kernel& kernel, std::string_view mode) {
-    return has_word(kernel.missed_by, mode) || (mode.starts_with("job:") && has_word(kernel.missed_by, "jobs"));
+    const std::string_view kind = mode.substr(0, mode.find(':'));
+    return has_word(kernel.missed_by, kind == "job" ? "jobs" : kind);
 }
 
 bool names_marked_line(std::string_view text, std::string_view name) {

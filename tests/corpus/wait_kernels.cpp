@@ -27,7 +27,7 @@ void counts_arrivals_by_set(Core& core, const Memory& m, bool wrong) {
 void one_word_for_all_rounds(Core& core, const Memory& m, bool wrong) {
     const int next = (core.my_pe() + 1) % core.n_pes();
     const int previous = (core.my_pe() + core.n_pes() - 1) % core.n_pes();
-    for (Word round = 1; round <= 3; ++round) {
+    for (Word round = 1; round <= 2; ++round) {
         if (!wrong) core.fence();
         core.signal_set_on(m.signal(0), round, next);
         core.signal_set_on(m.signal(1), round, previous);
@@ -203,10 +203,10 @@ std::vector<Kernel> wait_kernels() {
     return {
         {"both_wait_first", Hazard::deadlock, two_pes, both_wait_first},
         {"counts_arrivals_by_set", Hazard::deadlock, three_pes, counts_arrivals_by_set},
-        {"one_word_for_all_rounds", Hazard::deadlock, three_pes, one_word_for_all_rounds},
-        {"resets_a_word_that_counts", Hazard::deadlock, two_pes, resets_a_word_that_counts},
-        {"waits_for_one_exact_value", Hazard::deadlock, two_pes, waits_for_one_exact_value},
-        {"toggles_a_word", Hazard::deadlock, two_pes, toggles_a_word},
+        {"one_word_for_all_rounds", Hazard::deadlock, three_pes, one_word_for_all_rounds, "eager random explore jobs"},
+        {"resets_a_word_that_counts", Hazard::deadlock, two_pes, resets_a_word_that_counts, drawn_runs},
+        {"waits_for_one_exact_value", Hazard::deadlock, two_pes, waits_for_one_exact_value, drawn_runs},
+        {"toggles_a_word", Hazard::deadlock, two_pes, toggles_a_word, drawn_runs},
         {"waits_for_another_flag", Hazard::deadlock, one_core, waits_for_another_flag},
         {"signals_the_wrong_neighbour", Hazard::deadlock, three_pes, signals_the_wrong_neighbour},
         {"no_signal_without_tokens", Hazard::deadlock, two_pes, no_signal_without_tokens},
@@ -214,11 +214,12 @@ std::vector<Kernel> wait_kernels() {
         {"signals_its_own_copy", Hazard::deadlock, two_pes, signals_its_own_copy},
         {"waits_for_itself", Hazard::deadlock, three_pes, waits_for_itself},
         {"resets_before_all_have_seen_it", Hazard::deadlock, two_pes_of_two_cores, resets_before_all_have_seen_it},
-        {"locks_in_opposite_order", Hazard::deadlock, two_cores, locks_in_opposite_order},
-        {"resets_behind_the_release", Hazard::deadlock, two_cores, resets_behind_the_release},
-        {"takes_credits_by_fetch_and_set", Hazard::deadlock, two_cores, takes_credits_by_fetch_and_set},
+        {"locks_in_opposite_order", Hazard::deadlock, two_cores, locks_in_opposite_order, single_runs},
+        {"resets_behind_the_release", Hazard::deadlock, two_cores, resets_behind_the_release, single_runs},
+        {"takes_credits_by_fetch_and_set", Hazard::deadlock, two_cores, takes_credits_by_fetch_and_set,
+         "eager lazy random explore jobs"},
         {"claims_by_an_old_number", Hazard::deadlock, two_cores, claims_by_an_old_number},
-        {"two_senders_share_a_word", Hazard::deadlock, three_pes, two_senders_share_a_word},
+        {"two_senders_share_a_word", Hazard::deadlock, three_pes, two_senders_share_a_word, drawn_runs},
     };
 }
 
