@@ -53,6 +53,12 @@ void halves_behind_a_header(Core& core, const Memory& m, bool wrong) {
     core.cast(message.from(wrong ? 8 : 16), numbers, floats_per_tile);  // WRONG: halves_behind_a_header
 }
 
+// 100 is no multiple of 32.
+void tile_at_an_odd_offset(Core& core, const Memory& m, bool wrong) {
+    const auto tile = core.ub_at<float>(wrong ? 100 : 128, floats_per_tile);  // WRONG: tile_at_an_odd_offset
+    core.data_copy(tile, gm(m.floats(), floats_per_tile), floats_per_tile);
+}
+
 // ---- H2 -----------------------------------------------------------------------------------------------------------
 
 // 48 tiles of more than 4 KiB do not fit.
@@ -176,6 +182,20 @@ void output_of_an_idle_expert(Core& core, const Memory& m, bool wrong) {
     core.data_copy(gm(m.floats() + 1024, floats_per_tile), sum, floats_per_tile);  // WRONG: output_of_an_idle_expert
 }
 
+// Skips the copy of an empty row, and sends what the buffer of the row before had at this place.
+void tile_of_the_row_before(Core& core, const Memory& m, bool wrong) {
+    for (int row = 0; row < 2; ++row) {
+        const std::size_t mark = core.ub_used();
+        const auto tile = core.ub_alloc<float>(floats_per_tile);
+        if (row == 0 || !wrong) core.data_copy(tile, gm(m.floats(), floats_per_tile), floats_per_tile);
+        order<Pipe::copy_in, Pipe::copy_out>(core);
+        float* const there = m.floats() + 1024 + 64 * row;
+        core.data_copy(gm(there, floats_per_tile), tile, floats_per_tile);  // WRONG: tile_of_the_row_before
+        order<Pipe::copy_out, Pipe::copy_in>(core);
+        core.ub_release(mark);
+    }
+}
+
 // ---- H6 -----------------------------------------------------------------------------------------------------------
 
 void row_of_five(Core& core, const Memory& m, bool wrong) {
@@ -221,6 +241,7 @@ std::vector<Kernel> buffer_kernels() {
         {"packed_records", Hazard::alignment, one_core, packed_records},
         {"strided_rows_at_odd_place", Hazard::alignment, one_core, strided_rows_at_odd_place},
         {"halves_behind_a_header", Hazard::alignment, one_core, halves_behind_a_header},
+        {"tile_at_an_odd_offset", Hazard::alignment, one_core, tile_at_an_odd_offset},
         {"a_tile_for_each_row", Hazard::ub_overflow, one_core, a_tile_for_each_row},
         {"rows_without_room_for_padding", Hazard::ub_overflow, one_core, rows_without_room_for_padding},
         {"count_in_bytes", Hazard::ub_overflow, one_core, count_in_bytes},
@@ -235,6 +256,7 @@ std::vector<Kernel> buffer_kernels() {
         {"padding_in_the_sum", Hazard::unwritten_ub, one_core, padding_in_the_sum},
         {"one_row_too_many", Hazard::unwritten_ub, one_core, one_row_too_many},
         {"output_of_an_idle_expert", Hazard::unwritten_ub, one_core, output_of_an_idle_expert},
+        {"tile_of_the_row_before", Hazard::unwritten_ub, one_core, tile_of_the_row_before},
         {"row_of_five", Hazard::copy_shape, one_core, row_of_five},
         {"no_tokens_to_copy", Hazard::copy_shape, one_core, no_tokens_to_copy},
         {"column_of_a_long_matrix", Hazard::copy_shape, one_core, column_of_a_long_matrix},

@@ -99,6 +99,20 @@ void loads_behind_its_own_copy(Core& core, const Memory& m, bool wrong) {
     core.store(m.floats() + 512, core.load(m.floats()));  // WRONG: loads_behind_its_own_copy
 }
 
+void loads_behind_a_get(Core& core, const Memory& m, bool wrong) {
+    core.get(m.data + 256, m.data, 8, 1 - core.my_pe());
+    if (!wrong) order<Pipe::copy_in, Pipe::scalar>(core);
+    use(core.load(m.data + 256));  // WRONG: loads_behind_a_get
+}
+
+// A tile that does not fit is kept in GM for a while.
+void reloads_a_spilled_tile(Core& core, const Memory& m, bool wrong) {
+    core.data_copy(gm(m.floats(), row_floats), filled_tile(core, row_floats, 1), row_floats);
+    if (!wrong) order<Pipe::copy_out, Pipe::copy_in>(core);
+    const auto back = core.ub_alloc<float>(row_floats);
+    core.data_copy(back, gm(m.floats(), row_floats), row_floats);  // WRONG: reloads_a_spilled_tile
+}
+
 // ---- H15 ----------------------------------------------------------------------------------------------------------
 
 void scales_then_shifts(Core& core, const Memory& m, bool wrong) {
@@ -142,6 +156,13 @@ void puts_a_correction_of_the_row(Core& core, const Memory& m, bool wrong) {
     core.put(m.data + 4, m.data + 512, 4, 1);  // WRONG: puts_a_correction_of_the_row
 }
 
+// Both commands are MTE3's: the put may begin before the copy ends.
+void puts_what_it_just_copied_out(Core& core, const Memory& m, bool wrong) {
+    core.data_copy(gm(m.floats(), row_floats), filled_tile(core, row_floats, 1), row_floats);
+    if (!wrong) core.pipe_barrier<Pipe::copy_out>();
+    core.put(m.data + 512, m.data, 32, 1 - core.my_pe());  // WRONG: puts_what_it_just_copied_out
+}
+
 // ---- H26 ----------------------------------------------------------------------------------------------------------
 
 void one_staging_buffer(Core& core, const Memory& m, bool wrong) {
@@ -174,6 +195,13 @@ void reuses_the_source_of_a_put(Core& core, const Memory& m, bool wrong) {
     }
 }
 
+void gets_into_the_source_of_a_put(Core& core, const Memory& m, bool wrong) {
+    const int peer = 1 - core.my_pe();
+    core.put(m.data, m.data + 256, 16, peer);
+    if (!wrong) order<Pipe::copy_out, Pipe::copy_in>(core);
+    core.get(m.data + 256, m.data + 512, 16, peer);  // WRONG: gets_into_the_source_of_a_put
+}
+
 // The third row returns to the first buffer.
 void three_rows_in_two_buffers(Core& core, const Memory& m, bool wrong) {
     const ub_view<float> tiles[] = {core.ub_alloc<float>(row_floats), core.ub_alloc<float>(row_floats)};
@@ -203,14 +231,18 @@ std::vector<Kernel> pipe_kernels() {
         {"copies_its_own_dirty_line", Hazard::missing_flag, one_core, copies_its_own_dirty_line},
         {"puts_its_own_dirty_row", Hazard::missing_flag, two_pes, puts_its_own_dirty_row},
         {"loads_behind_its_own_copy", Hazard::missing_flag, one_core, loads_behind_its_own_copy},
+        {"loads_behind_a_get", Hazard::missing_flag, two_pes, loads_behind_a_get},
+        {"reloads_a_spilled_tile", Hazard::missing_flag, one_core, reloads_a_spilled_tile},
         {"scales_then_shifts", Hazard::same_pipe, one_core, scales_then_shifts},
         {"rows_overlap_on_the_way_out", Hazard::same_pipe, one_core, rows_overlap_on_the_way_out},
         {"loads_the_tile_twice", Hazard::same_pipe, one_core, loads_the_tile_twice},
         {"sums_as_a_tree", Hazard::same_pipe, one_core, sums_as_a_tree},
         {"puts_a_correction_of_the_row", Hazard::same_pipe, two_pes, puts_a_correction_of_the_row},
+        {"puts_what_it_just_copied_out", Hazard::same_pipe, two_pes, puts_what_it_just_copied_out},
         {"one_staging_buffer", Hazard::staging_reuse, one_core, one_staging_buffer},
         {"refills_a_tile_that_leaves", Hazard::staging_reuse, one_core, refills_a_tile_that_leaves},
         {"reuses_the_source_of_a_put", Hazard::staging_reuse, two_pes, reuses_the_source_of_a_put},
+        {"gets_into_the_source_of_a_put", Hazard::staging_reuse, two_pes, gets_into_the_source_of_a_put},
         {"three_rows_in_two_buffers", Hazard::staging_reuse, one_core, three_rows_in_two_buffers},
     };
 }

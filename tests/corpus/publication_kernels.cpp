@@ -98,6 +98,20 @@ void core_barrier_is_no_fence(Core& core, const Memory& m, bool wrong) {
     if (core.index() == 1) core.signal_set_on(m.signal(0), 1, 1);
 }
 
+// Each core has its own operations: quiet of core 1 does not wait for core 0.
+void quiet_of_another_core(Core& core, const Memory& m, bool wrong) {
+    if (core.my_pe() == 1) {
+        if (core.index() == 0) receive(core, m, 0);
+        return;
+    }
+    if (core.index() == 0) core.put(m.data, m.data + 512, message_words, 1);  // WRONG: quiet_of_another_core
+    if (core.index() == 0 && !wrong) core.quiet();
+    core.core_barrier();
+    if (core.index() == 0) return;
+    core.quiet();
+    core.signal_set_on(m.signal(0), 1, 1);
+}
+
 void second_put_behind_the_fence(Core& core, const Memory& m, bool wrong) {
     if (core.my_pe() == 1) return receive(core, m, 0);
     core.put(m.data, m.data + 512, 8, 1);
@@ -217,6 +231,7 @@ std::vector<Kernel> publication_kernels() {
         {"counter_instead_of_a_signal", Hazard::unpublished, two_pes, counter_instead_of_a_signal},
         {"flag_by_a_remote_store", Hazard::unpublished, two_pes, flag_by_a_remote_store},
         {"core_barrier_is_no_fence", Hazard::unpublished, two_pes_of_two_cores, core_barrier_is_no_fence},
+        {"quiet_of_another_core", Hazard::unpublished, two_pes_of_two_cores, quiet_of_another_core},
         {"second_put_behind_the_fence", Hazard::unpublished, two_pes, second_put_behind_the_fence},
         {"parts_not_drained_before_the_join", Hazard::unpublished, two_cores, parts_not_drained_before_the_join},
         {"unlocks_before_the_flush", Hazard::unpublished, two_cores, unlocks_before_the_flush},

@@ -109,6 +109,19 @@ void reads_while_others_add(Core& core, const Memory& m, bool wrong) {
         core.data_copy(core.ub_alloc<float>(16), gm(m.floats(), 16), 16);  // WRONG: reads_while_others_add
 }
 
+// Core 1 prepares the next message while core 0 puts this one.
+void stores_into_the_source_of_a_put(Core& core, const Memory& m, bool wrong) {
+    if (core.my_pe() == 1) return;
+    if (core.index() == 0) {
+        core.put(m.data, m.data + 512, words, 1);  // WRONG: stores_into_the_source_of_a_put
+        order<Pipe::copy_out, Pipe::scalar>(core);
+    }
+    if (!wrong) core.core_barrier();
+    if (core.index() == 0) return;
+    core.store(m.data + 512, 2);  // WRONG: stores_into_the_source_of_a_put
+    core.dcci(m.data + 512);
+}
+
 // ---- H14 ----------------------------------------------------------------------------------------------------------
 
 void counts_by_load_and_store(Core& core, const Memory& m, bool wrong) {
@@ -201,6 +214,7 @@ std::vector<Kernel> race_kernels() {
         {"waits_for_the_wrong_neighbour", Hazard::dma_race, three_pes, waits_for_the_wrong_neighbour},
         {"missing_join_behind_the_wait", Hazard::dma_race, two_pes_of_two_cores, missing_join_behind_the_wait},
         {"reads_while_others_add", Hazard::dma_race, two_cores, reads_while_others_add},
+        {"stores_into_the_source_of_a_put", Hazard::dma_race, two_pes_of_two_cores, stores_into_the_source_of_a_put},
         {"counts_by_load_and_store", Hazard::write_race, two_cores, counts_by_load_and_store, single_runs},
         {"tiles_overlap_by_a_row", Hazard::write_race, two_cores, tiles_overlap_by_a_row},
         {"everybody_puts_to_slot_zero", Hazard::write_race, three_pes, everybody_puts_to_slot_zero},

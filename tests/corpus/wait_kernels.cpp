@@ -80,6 +80,21 @@ void waits_for_another_flag(Core& core, const Memory& m, bool wrong) {
     core.wait_flag<Pipe::copy_in, Pipe::scalar>(0);
 }
 
+// MTE2 waits until V has freed the buffer, and V waits for the data of MTE2.
+void pipes_wait_for_each_other(Core& core, const Memory& m, bool wrong) {
+    const auto tile = core.ub_alloc<float>(16);
+    if (!wrong) core.set_flag<Pipe::vector, Pipe::copy_in>(0);
+    for (int round = 0; round < 2; ++round) {
+        core.wait_flag<Pipe::vector, Pipe::copy_in>(0);
+        core.data_copy(tile, gm(m.floats() + 16 * round, 16), 16);
+        core.set_flag<Pipe::copy_in, Pipe::vector>(0);
+        core.wait_flag<Pipe::copy_in, Pipe::vector>(0);  // WRONG: pipes_wait_for_each_other
+        core.add_scalar(tile, tile, 1, 16);
+        core.set_flag<Pipe::vector, Pipe::copy_in>(0);
+    }
+    if (!wrong) core.wait_flag<Pipe::vector, Pipe::copy_in>(0);
+}
+
 // A ring: each PE waits for its left neighbour and must signal its right one.
 void signals_the_wrong_neighbour(Core& core, const Memory& m, bool wrong) {
     const int right = (core.my_pe() + 1) % core.n_pes();
@@ -208,12 +223,14 @@ std::vector<Kernel> wait_kernels() {
         {"waits_for_one_exact_value", Hazard::deadlock, two_pes, waits_for_one_exact_value, drawn_runs},
         {"toggles_a_word", Hazard::deadlock, two_pes, toggles_a_word, drawn_runs},
         {"waits_for_another_flag", Hazard::deadlock, one_core, waits_for_another_flag},
+        {"pipes_wait_for_each_other", Hazard::deadlock, one_core, pipes_wait_for_each_other},
         {"signals_the_wrong_neighbour", Hazard::deadlock, three_pes, signals_the_wrong_neighbour},
         {"no_signal_without_tokens", Hazard::deadlock, two_pes, no_signal_without_tokens},
         {"returns_with_the_lock", Hazard::deadlock, two_cores, returns_with_the_lock},
         {"signals_its_own_copy", Hazard::deadlock, two_pes, signals_its_own_copy},
         {"waits_for_itself", Hazard::deadlock, three_pes, waits_for_itself},
-        {"resets_before_all_have_seen_it", Hazard::deadlock, two_pes_of_two_cores, resets_before_all_have_seen_it},
+        {"resets_before_all_have_seen_it", Hazard::deadlock, two_pes_of_two_cores, resets_before_all_have_seen_it,
+         drawn_runs},
         {"locks_in_opposite_order", Hazard::deadlock, two_cores, locks_in_opposite_order, single_runs},
         {"resets_behind_the_release", Hazard::deadlock, two_cores, resets_behind_the_release, single_runs},
         {"takes_credits_by_fetch_and_set", Hazard::deadlock, two_cores, takes_credits_by_fetch_and_set,
