@@ -68,7 +68,10 @@ template <class Send>
 Point point_of(const char* name, const PingPongChannel& channel, bool mapped, Send send) {
     Point point{.name = name, .parts = 2, .shared = true};
     point.variants.push_back(signalled(channel, send));
-    if (!mapped) return point;
+    if (!mapped) {
+        point.no_baseline = "it needs loads and stores on memory of all PEs, and some PEs do not map each other";
+        return point;
+    }
     point.variants.push_back(raw_handover<Pause::none>(channel));
     point.variants.push_back(raw_handover<Pause::each_poll>(channel));
     return point;

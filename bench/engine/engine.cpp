@@ -40,7 +40,7 @@ PointResult Engine::measure(const Point& point, WorkerGroup& worker_group) {
         serve(point, worker_group);
         return {};
     }
-    PointResult result{point.name, point.bytes, {}};
+    PointResult result{point.name, point.bytes, {}, point.no_baseline};
     for (std::uint32_t i = 0; i < point.variants.size(); ++i) {
         const Variant& variant = point.variants[i];
         result.variants.push_back({variant.name, variant.baseline, calibrate(point, i, worker_group), {}, {}, {}});

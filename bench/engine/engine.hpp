@@ -63,6 +63,7 @@ struct Point {
     bool shared = false;
     std::vector<Variant> variants{};              // the measured one first, then its baselines
     std::vector<std::shared_ptr<void>> memory{};  // of this process, that the batches work on
+    std::string no_baseline{};                    // why there is none in this job; empty: there is one
 };
 
 // A command to the workers: runs a batch of a variant.
@@ -125,6 +126,7 @@ struct PointResult {
     std::string name;
     std::uint64_t bytes = 0;
     std::vector<VariantResult> variants;
+    std::string no_baseline{};  // of the point
 };
 
 class ProgressLine;

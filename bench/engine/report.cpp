@@ -69,6 +69,8 @@ std::string text_report(const ReportHead& head, const std::vector<PointResult>& 
     for (const PointResult& point : points) {
         for (const VariantResult& variant : point.variants) text += table_row(point, variant);
     }
+    for (const PointResult& point : points)
+        if (!point.no_baseline.empty()) text += fmt::format("{}: no baseline: {}\n", point.name, point.no_baseline);
     return text;
 }
 
@@ -97,6 +99,7 @@ std::string json_report(const ReportHead& head, const std::vector<PointResult>& 
         nlohmann::json variants = nlohmann::json::array();
         for (const VariantResult& variant : point.variants) variants.push_back(json_of(point, variant));
         document["points"].push_back({{"name", point.name}, {"bytes", point.bytes}, {"variants", variants}});
+        if (!point.no_baseline.empty()) document["points"].back()["no_baseline"] = point.no_baseline;
     }
     return document.dump(2) + "\n";
 }

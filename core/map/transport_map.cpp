@@ -127,9 +127,9 @@ Result<TransportMap> TransportMap::build(std::span<const NamedTransport> transpo
 }
 
 const RouteRange& TransportMap::range_of(int pe) const {
-    const auto behind = std::upper_bound(ranges_.begin(), ranges_.end(), pe,
-                                         [](int wanted, const RouteRange& range) { return wanted < range.first; });
-    return *std::prev(behind);
+    const auto next = std::upper_bound(ranges_.begin(), ranges_.end(), pe,
+                                       [](int wanted, const RouteRange& range) { return wanted < range.first; });
+    return *std::prev(next);
 }
 
 const Route& TransportMap::route(int pe) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Maps PEs to transports, with reasons, from the reports of each transport on each peer. Entries are per host, with
-// exceptions per PE, so that a job of many PEs on few hosts needs little memory, and nothing is stored per pair of PEs.
+// exceptions per PE: the routes need one entry per host and one per PE that differs from its host, and none per pair of
+// PEs.
 // The reasons, which may name ports of each PE, are kept once per range of PEs, for reports.
 #pragma once
 

@@ -21,9 +21,12 @@ Result<RemotePeers::Peer> RemotePeers::connect(int pe) {
     if (known != peers_.end()) return known->second;
     const int number = map_.route(pe).transport;
     const NamedTransport& transport = named(number);
-    forgotten_.erase(pe);
-    if (Status connected = transport.transport->connect(directory_.peer(number, pe)); !connected.ok())
-        return connected.within(fmt::format("transport {}: cannot connect to PE {}", transport.name, pe));
+    if (!linked_.contains(pe)) {
+        forgotten_.erase(pe);
+        if (Status connected = transport.transport->connect(directory_.peer(number, pe)); !connected.ok())
+            return connected.within(fmt::format("transport {}: cannot connect to PE {}", transport.name, pe));
+        linked_.insert(pe);
+    }
     auto remote = transport.transport->import_memory(pe, directory_.handle(number, pe));
     if (!remote.ok())
         return remote.status().within(fmt::format("transport {}: cannot use the memory of PE {}", transport.name, pe));
@@ -56,7 +59,9 @@ Result<void*> RemotePeers::map(int pe) {
 void RemotePeers::forget(int pe) {
     const std::lock_guard guard(setup_lock_);
     if (forgotten_.contains(pe)) return;
-    if (named(map_.route(pe).transport).transport->forget(pe) == Code::ok) forgotten_.insert(pe);
+    if (named(map_.route(pe).transport).transport->forget(pe) != Code::ok) return;
+    forgotten_.insert(pe);
+    linked_.erase(pe);
 }
 
 std::vector<int> RemotePeers::connected() {

@@ -98,6 +98,7 @@ private:
     Duration timeout_;
     std::mutex setup_lock_;  // for the transports' set-up functions
     std::unordered_map<int, Peer> peers_;
+    std::set<int> linked_;      // the PEs to which connect() succeeded, also those without memory; under setup_lock_
     std::set<int> forgotten_;   // the PEs whose transport has forgotten them since connect(); under setup_lock_
     std::mutex progress_lock_;  // for the transports' progress and events, and the members below
     npushmem_event event_{};    // empty; reused because every wait polls often and mostly finds none

@@ -46,6 +46,7 @@ TEST(Robust, AbsentFunctionsBehaveAsTheHeaderSpecifies) {
     EXPECT_EQ(sound->get(1, {}, nullptr), Code::unsupported);
     EXPECT_EQ(sound->atomic(1, {}, nullptr), Code::unsupported);
     EXPECT_EQ(sound->put_signal(1, {}, nullptr), Code::unsupported);
+    EXPECT_EQ(sound->put_strided(1, {}, nullptr), Code::unsupported);
     EXPECT_EQ(sound->test(1, 0), Code::ok);
     EXPECT_EQ(sound->progress(), Code::again);
     npushmem_event event{};
@@ -90,7 +91,7 @@ TEST(Robust, AnEventDeliversTheMessageOfAThrowingFunction) {
     EXPECT_EQ(event.pe, 3);
     EXPECT_EQ(event.code, NPUSHMEM_E_SYSTEM);
     EXPECT_EQ(text_of(event.message), "get of the plugin threw: the wire broke");
-    EXPECT_EQ(throwing->poll_event(event), Code::again) << "told twice";
+    EXPECT_EQ(throwing->poll_event(event), Code::again) << "reported twice";
     EXPECT_EQ(throwing->forget(1), Code::memory);
     EXPECT_EQ(throwing->poll_event(event), Code::again) << "calls that release resources leave no event";
     EXPECT_EQ(throwing->quiet(0), Code::system);

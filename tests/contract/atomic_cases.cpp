@@ -56,7 +56,7 @@ void check_one(Pe& from, Pe& to, std::uint8_t operation, const Try& given) {
     ASSERT_EQ(from.atomic(op, &token), Code::ok);
     ASSERT_EQ(from.wait(token), Code::ok);
     if (fetching(operation)) {
-        EXPECT_EQ(result, static_cast<Word>(given.old)) << "operation " << int{operation};
+        EXPECT_EQ(result, static_cast<Word>(given.old)) << "fetched by operation " << int{operation};
     }
     ASSERT_EQ(from.quiet(), Code::ok);
     const auto expected = static_cast<Word>(
@@ -79,6 +79,10 @@ void every_operation_and_width(Fabric& fabric) {
     }
 }
 
+const char* wrong_sum(std::uint64_t sum, std::uint64_t expected) {
+    return sum < expected ? "an addition is missing" : "an addition was executed twice";
+}
+
 // All PEs add to a word of PE 0 concurrently; no addition is lost.
 void additions_of_all_pes_add_up(Fabric& fabric) {
     constexpr std::uint64_t rounds = 300;
@@ -94,7 +98,8 @@ void additions_of_all_pes_add_up(Fabric& fabric) {
         }
     }
     for (int pe = 0; pe < fabric.npes(); ++pe) ASSERT_EQ(fabric.pe(pe).quiet(), Code::ok);
-    EXPECT_EQ(word_at(fabric.pe(0).memory(), 0), adders * rounds);
+    const std::uint64_t sum = word_at(fabric.pe(0).memory(), 0);
+    EXPECT_EQ(sum, adders * rounds) << wrong_sum(sum, adders * rounds);
 }
 
 // All fetched values differ, in any order of execution.
@@ -111,7 +116,8 @@ void fetched_tickets_are_unique(Fabric& fabric) {
         }
         ASSERT_EQ(fabric.pe(from).quiet(), Code::ok);
         std::sort(tickets.begin(), tickets.end());
-        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(tickets[i], i);
+        for (std::size_t i = 0; i < count; ++i)
+            ASSERT_EQ(tickets[i], i) << (tickets[i] < i ? "a value was fetched twice" : "a value was not fetched");
     }
 }
 
@@ -132,7 +138,8 @@ void threads_do_not_lose_additions(Fabric& fabric) {
         });
     }
     for (auto& thread : threads) thread.join();
-    EXPECT_EQ(word_at(fabric.pe(0).memory(), 512), adders * rounds);
+    const std::uint64_t sum = word_at(fabric.pe(0).memory(), 512);
+    EXPECT_EQ(sum, adders * rounds) << wrong_sum(sum, adders * rounds);
 }
 
 }  // namespace

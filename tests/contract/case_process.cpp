@@ -30,8 +30,8 @@ constexpr const char* role_variable = "NPUSHMEM_CONTRACT_ROLE";
 
 std::string role_text(const ProcessRole& role) {
     std::array<char, 160> numbers{};
-    (void)std::snprintf(numbers.data(), numbers.size(), "%d %d %d %" PRIu64 " %d %d ", role.results, role.pe, role.npes,
-                        role.bytes_per_pe, role.channel, role.file);
+    (void)std::snprintf(numbers.data(), numbers.size(), "%d %d %d %d %" PRIu64 " %d %d ", role.results, role.pe,
+                        role.npes, role.absent, role.bytes_per_pe, role.channel, role.file);
     return numbers.data() + role.case_name;
 }
 
@@ -40,9 +40,9 @@ ProcessRole role_in_environment() {
     const char* text = std::getenv(role_variable);
     if (text == nullptr) return out;
     int length = 0;
-    const int read = std::sscanf(text, "%d %d %d %" SCNu64 " %d %d %n", &out.results, &out.pe, &out.npes,
-                                 &out.bytes_per_pe, &out.channel, &out.file, &length);
-    if (read != 6 || length == 0) throw std::runtime_error(std::string(role_variable) + " is malformed: " + text);
+    const int read = std::sscanf(text, "%d %d %d %d %" SCNu64 " %d %d %n", &out.results, &out.pe, &out.npes,
+                                 &out.absent, &out.bytes_per_pe, &out.channel, &out.file, &length);
+    if (read != 7 || length == 0) throw std::runtime_error(std::string(role_variable) + " is malformed: " + text);
     out.case_name = text + length;
     ::unsetenv(role_variable);
     // Otherwise tools show the process as "exe", the file's name in /proc.
@@ -257,7 +257,7 @@ std::string CaseProcess::how_it_ended() const {
     if (reaped_elsewhere_)
         return "was reaped by someone else, so its exit status is not known: nothing else in the program may wait for "
                "any child process (waitpid(-1), or a handler of SIGCHLD)";
-    return describe_end(wait_status_);
+    return describe_end(wait_status_) + " (pid " + std::to_string(id_) + ")";
 }
 
 std::string describe_end(int wait_status) {

@@ -42,7 +42,8 @@ struct ProcessRole {
     int results = -1;       // descriptor for the results
     // Only if the process is one PE of the case:
     int pe = -1;
-    int npes = 0;
+    int npes = 0;    // PEs that are processes
+    int absent = 0;  // further PEs of the job, which the case's process may open itself
     std::uint64_t bytes_per_pe = 0;
     int channel = -1;  // socket to the case's process
     int file = -1;     // the memory of all PEs, or -1: each PE makes its own
@@ -99,7 +100,7 @@ public:
     [[nodiscard]] bool exited_with_success() const { return exited_with(0); }
     [[nodiscard]] bool has_begun() const { return has_begun_; }
     [[nodiscard]] bool has_finished() const { return has_finished_; }
-    // As describe_end.
+    // As describe_end, with the number of the process.
     [[nodiscard]] std::string how_it_ended() const;
 
 private:

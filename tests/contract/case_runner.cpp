@@ -145,7 +145,7 @@ void run_in_own_process(const std::string& name, std::chrono::seconds deadline) 
         if (part.kind == ResultPart::Kind::skip) skip = &part;
         if (part.kind != ResultPart::Kind::failure) continue;
         has_failures = true;
-        ADD_FAILURE_AT(part.file.empty() ? "unknown file" : part.file.c_str(), part.line) << part.text;
+        forward_failure(part);
     }
     if (outcome.hang)
         ADD_FAILURE() << "did not finish within " << deadline.count() << " s\n" << *outcome.hang;
@@ -155,13 +155,24 @@ void run_in_own_process(const std::string& name, std::chrono::seconds deadline) 
     if (skip != nullptr) GTEST_SKIP() << skip->text;
 }
 
+thread_local bool forwards = false;  // while the failure of another process is added
+
+// The process in which a failure occurs, as the start of its message.
+std::string own_process() {
+    const std::string number = std::to_string(::getpid());
+    const ProcessRole& role = own_role();
+    return role.is_pe() ? "PE " + std::to_string(role.pe) + ", pid " + number + ": "
+                        : "the process of the case, pid " + number + ": ";
+}
+
 // Sends every result to the process that started this one.
 class ResultSender : public ::testing::EmptyTestEventListener {
 public:
     void OnTestPartResult(const ::testing::TestPartResult& result) override {
         if (result.passed()) return;
+        const std::string origin = result.skipped() || forwards ? "" : own_process();
         send_result({result.skipped() ? ResultPart::Kind::skip : ResultPart::Kind::failure, result.line_number(),
-                     result.file_name() == nullptr ? "" : result.file_name(), result.message()});
+                     result.file_name() == nullptr ? "" : result.file_name(), origin + result.message()});
     }
 };
 
@@ -198,13 +209,26 @@ void run_in_role(const std::function<void()>& body) {
     send_result({ResultPart::Kind::finished, -1, {}, {}});
 }
 
+// Prints the names of tests in the form of --gtest_list_tests.
+class CaseLister : public ::testing::EmptyTestEventListener {
+public:
+    void OnTestSuiteStart(const ::testing::TestSuite& suite) override { (void)std::printf("%s.\n", suite.name()); }
+    void OnTestStart(const ::testing::TestInfo& test) override { (void)std::printf("  %s\n", test.name()); }
+};
+
+bool lists = false;
+
 class CaseTest : public ::testing::Test {
 public:
     explicit CaseTest(std::shared_ptr<const RegisteredCase> registered) : registered_(std::move(registered)) {}
 
     void TestBody() override {
         const std::string name = registered_->suite + "." + registered_->name;
-        if (!own_role().is_started_for_a_case()) {
+        if (is_listing()) {
+            (void)std::printf("      %s\n", registered_->rule.c_str());
+        } else if (!own_role().is_started_for_a_case()) {
+            constexpr int without_line = -1;
+            const ::testing::ScopedTrace trace("rule", without_line, registered_->rule);
             if (is_set("NPUSHMEM_CONTRACT_IN_PROCESS")) return registered_->body();
             run_in_own_process(name, registered_->deadline);
         } else if (own_role().case_name == name) {
@@ -228,6 +252,22 @@ void register_case(RegisteredCase added) {
     ::testing::RegisterTest(shared->suite.c_str(), shared->name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
                             [shared]() -> ::testing::Test* { return new CaseTest(shared); });
 }
+
+void forward_failure(const ResultPart& part) {
+    forwards = true;
+    ADD_FAILURE_AT(part.file.empty() ? "unknown file" : part.file.c_str(), part.line) << part.text;
+    forwards = false;
+}
+
+int list_cases() {
+    auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new CaseLister);
+    lists = true;
+    return RUN_ALL_TESTS();
+}
+
+bool is_listing() { return lists; }
 
 void print_results() {
     if (installed_sender == nullptr) return;

@@ -49,7 +49,7 @@ inline std::optional<std::size_t> first_difference(std::span<const std::byte> a,
 // Repeats `call` while it returns Code::again, with progress of every PE in between. Code::timeout when it does so for
 // too long. Any thread may call it, because any thread may make progress.
 inline Code until_accepted(const Fabric& fabric, const std::function<Code()>& call) {
-    const Deadline deadline;
+    Deadline deadline;
     for (;;) {
         const Code code = call();
         if (code != Code::again) return code;

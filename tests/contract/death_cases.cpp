@@ -8,7 +8,7 @@
 // - Without it these operations may succeed, fail, or return NPUSHMEM_AGAIN for ever, as may `quiet` of their queue.
 // - Other queues are not affected: operations among the survivors complete.
 // - destroy_queue returns. Afterwards the transport does not touch the memory that the queue's operations used.
-// - A PE that closes its transport and exits may be reported like a dead one, once: a closed connection does not tell
+// - A PE that closes its transport and exits may be reported like a dead one, once: a closed connection does not show
 //   why it was closed, and the caller knows which PEs it has let go. PEs that have nothing outstanding to it see no
 //   error, and later deaths of others are reported.
 // - A PE that is stopped for a shorter time than any timeout is not dead. Nothing is lost.
@@ -114,7 +114,7 @@ const Members without_ending{0, 1, killed_later};
 
 // Does not reap the process.
 bool wait_for_end(pid_t process) {
-    const Deadline deadline;
+    Deadline deadline;
     for (;;) {
         siginfo_t found{};
         if (::waitid(P_PID, static_cast<id_t>(process), &found, WEXITED | WNOHANG | WNOWAIT) != 0) return true;
@@ -228,7 +228,9 @@ void see_one_stop(PeProcess& process) {
     process.reached("checked");  // the end of a PE may be an event for the others
 }
 
-// A PE is killed while another, an instance in the parent, connects to it. It takes the place of PE 0.
+// PE 1 is killed while another, an instance in the parent, connects to it.
+
+constexpr int connecting = 2;  // has no process
 
 enum class KillBefore { reach, connect, import, use };
 
@@ -296,11 +298,11 @@ void DyingPeer::use() {
 
 template <KillBefore when>
 void kill_while_connecting(const Subject& subject) {
-    PeProcesses processes(subject, 2);
-    if (!processes.connect()) return;
+    PeProcesses processes(subject, connecting, Fabric::pe_bytes, 1);
     {
-        const auto pe = open_pe(subject, 0, 2);
+        const auto pe = open_pe(subject, connecting, connecting + 1);
         ASSERT_NE(pe, nullptr);
+        if (!processes.connect({pe.get()})) return;
         DyingPeer peer(*pe, processes, when);
         peer.connect(processes.connect_info_of(1));
         peer.use();
@@ -324,6 +326,8 @@ std::vector<ProcessCase> death_cases() {
         {"killed_during_atomics", NPUSHMEM_CAP_ATOMIC, kill_the_victim, work_with_the_victim<Work::atomics>},
         {"killed_during_put_signals", NPUSHMEM_CAP_PUT_SIGNAL, kill_the_victim,
          work_with_the_victim<Work::put_signals>},
+        {"killed_during_strided_puts", NPUSHMEM_CAP_PUT_STRIDED, kill_the_victim,
+         work_with_the_victim<Work::strided_puts>},
         {"killed_during_fences_and_quiets", NPUSHMEM_CAP_PUT, kill_the_victim,
          work_with_the_victim<Work::fences_and_quiets>},
         {"killed_during_registrations", 0, kill_the_victim, work_with_the_victim<Work::registrations>},

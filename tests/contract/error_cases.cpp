@@ -99,9 +99,9 @@ void wrong_signals(Fabric& fabric) {
 void wrong_queues(Fabric& fabric) {
     Pe& pe = fabric.pe(0);
     for (const std::uint64_t queue : {std::uint64_t{0}, std::uint64_t{0xdead}, ~std::uint64_t{0}}) {
-        EXPECT_LT(static_cast<int>(pe.transport().fence(queue)), 0);
-        EXPECT_LT(static_cast<int>(pe.transport().quiet(queue)), 0);
-        EXPECT_LT(static_cast<int>(pe.transport().destroy_queue(queue)), 0);
+        EXPECT_LT(static_cast<int>(pe.transport().fence(queue)), 0) << "fence of queue " << queue;
+        EXPECT_LT(static_cast<int>(pe.transport().quiet(queue)), 0) << "quiet of queue " << queue;
+        EXPECT_LT(static_cast<int>(pe.transport().destroy_queue(queue)), 0) << "end of queue " << queue;
         if (!pe.is_connected(0) || !pe.reach(0).has(NPUSHMEM_CAP_PUT)) continue;
         std::uint64_t word = 1;
         EXPECT_LT(static_cast<int>(pe.transport().put(queue, pe.rma(0, 0, &word, 8), nullptr)), 0);

@@ -34,13 +34,13 @@ void promises_are_consistent(Fabric& fabric) {
         for (int to = 0; to < fabric.npes(); ++to) {
             const Reach& reach = fabric.pe(from).reach(to);
             EXPECT_FALSE(reach.why.empty()) << "PE " << from << " to " << to << ": no reason given";
-            EXPECT_EQ(reach.capabilities & ~fabric.subject().declared_capabilities(), 0U);
+            EXPECT_EQ(reach.capabilities & ~fabric.subject().declared_capabilities(), 0U) << "more than is declared";
             EXPECT_EQ(reach.capabilities, fabric.pe(to).reach(from).capabilities) << "reach is not symmetrical";
             if (!reach.has(NPUSHMEM_CAP_ATOMIC)) {
                 EXPECT_EQ(reach.atomic_32 | reach.atomic_64, 0U);
             }
             if (reach.has(NPUSHMEM_CAP_ATOMIC)) {
-                EXPECT_NE(reach.atomic_32 | reach.atomic_64, 0U);
+                EXPECT_NE(reach.atomic_32 | reach.atomic_64, 0U) << "atomics without an operation";
             }
         }
     }
@@ -57,8 +57,8 @@ void another_machine_is_not_mapped(Fabric& fabric) {
     npushmem_peer other_host = peer_of(fabric.npes());
     other_host.host.machine ^= 1;
     const Reach reach = fabric.pe(0).transport().reach(other_host);
-    EXPECT_FALSE(reach.has(NPUSHMEM_CAP_MAP));
-    EXPECT_FALSE(reach.why.empty());
+    EXPECT_FALSE(reach.has(NPUSHMEM_CAP_MAP)) << "memory of another machine";
+    EXPECT_FALSE(reach.why.empty()) << "no reason given";
     if ((fabric.subject().declared_capabilities() & NPUSHMEM_CAP_REMOTE) == 0) {
         EXPECT_FALSE(reach.reachable());
     }
@@ -69,14 +69,14 @@ void another_emulated_host_is_not_mapped(Fabric& fabric) {
     other_host.host.emulated = 3;
     other_host.host.space ^= 1;
     const Reach reach = fabric.pe(0).transport().reach(other_host);
-    EXPECT_FALSE(reach.has(NPUSHMEM_CAP_MAP));
-    EXPECT_FALSE(reach.why.empty());
+    EXPECT_FALSE(reach.has(NPUSHMEM_CAP_MAP)) << "memory of another emulated host";
+    EXPECT_FALSE(reach.why.empty()) << "no reason given";
 }
 
 void waiting_calls_do_not_block_when_idle(Fabric& fabric) {
     for (int i = 0; i < fabric.npes(); ++i) {
         Transport& transport = fabric.pe(i).transport();
-        for (int n = 0; n < 100; ++n) EXPECT_GE(static_cast<int>(transport.progress()), 0);
+        for (int n = 0; n < 100; ++n) EXPECT_GE(static_cast<int>(transport.progress()), 0) << "progress has failed";
         npushmem_event event{};
         EXPECT_EQ(transport.poll_event(event), Code::again) << text_of(event.message);
         EXPECT_EQ(fabric.pe(i).quiet(), Code::ok);
@@ -86,7 +86,7 @@ void waiting_calls_do_not_block_when_idle(Fabric& fabric) {
 void devices_are_named(Fabric& fabric) {
     auto devices = fabric.pe(0).transport().devices();
     ASSERT_TRUE(devices.ok()) << devices.status().message();
-    for (const auto& device : devices.value()) EXPECT_FALSE(text_of(device.name).empty());
+    for (const auto& device : devices.value()) EXPECT_FALSE(text_of(device.name).empty()) << "no name";
 }
 
 }  // namespace

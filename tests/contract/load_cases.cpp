@@ -400,7 +400,7 @@ private:
     void check(std::uint64_t life) const {
         for (std::uint64_t i = 0; i < puts; ++i)
             EXPECT_EQ(word_at(fabric_.pe(pair_.second).memory(), offset(i, false)), value(life, i))
-                << "thread " << number_ << ", queue " << life << ", put " << i;
+                << "put " << i << " of queue " << life << " of thread " << number_;
     }
 
     Fabric& fabric_;

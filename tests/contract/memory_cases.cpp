@@ -16,9 +16,9 @@ void a_mapping_shows_the_peers_memory(Fabric& fabric) {
         const std::span<std::byte> memory = fabric.pe(to).memory();
         for (const std::size_t offset : {std::size_t{0}, std::size_t{4096}, memory.size() - 8}) {
             set_word(memory, offset, offset + 1);
-            EXPECT_EQ(word_at(view, offset), offset + 1);
+            EXPECT_EQ(word_at(view, offset), offset + 1) << "what the peer has stored";
             set_word(view, offset, offset + 2);
-            EXPECT_EQ(word_at(memory, offset), offset + 2);
+            EXPECT_EQ(word_at(memory, offset), offset + 2) << "what was stored through the mapping";
         }
     }
 }
@@ -28,7 +28,7 @@ void without_the_capability_nothing_is_mapped(Fabric& fabric) {
         for (int to = 0; to < fabric.npes(); ++to) {
             if (!fabric.pe(from).is_connected(to) || fabric.pe(from).reach(to).has(NPUSHMEM_CAP_MAP)) continue;
             const auto mapped = fabric.pe(from).transport().map(fabric.pe(from).remote(to));
-            EXPECT_FALSE(mapped.ok());
+            EXPECT_FALSE(mapped.ok()) << "mapped without the capability";
             EXPECT_FALSE(mapped.status().message().empty());
         }
     }
@@ -50,7 +50,7 @@ void several_regions_do_not_mix(Fabric& fabric) {
             Code::ok);
         EXPECT_EQ(posted, Code::ok);
         EXPECT_EQ(origin.quiet(), Code::ok);
-        EXPECT_TRUE(same(slices[0]->bytes().subspan(4096, 64), bytes));
+        EXPECT_TRUE(same(slices[0]->bytes().subspan(4096, 64), bytes)) << "the second region";
         EXPECT_EQ(origin.transport().release_memory(remote.value()), Code::ok);
         EXPECT_EQ(fabric.pe(to).transport().deregister_memory(second.value().region), Code::ok);
     }
@@ -76,7 +76,7 @@ void handles_that_nobody_made_are_refused(Fabric& fabric) {
         const auto garbage = pattern(bytes, bytes);
         const auto imported = transport.import_memory(0, garbage);
         ASSERT_FALSE(imported.ok()) << bytes << " bytes of garbage were taken for a handle";
-        EXPECT_FALSE(imported.status().message().empty());
+        EXPECT_FALSE(imported.status().message().empty()) << "refused without a message";
     }
 }
 
@@ -85,17 +85,18 @@ void truncated_and_damaged_handles_are_refused(Fabric& fabric) {
     const Bytes handle = fabric.pe(0).handle();
     EXPECT_LE(handle.size(), std::size_t{NPUSHMEM_HANDLE_MAX});
     if (!fabric.pe(0).reach(0).reachable() || handle.empty()) return;
-    EXPECT_FALSE(transport.import_memory(0, std::span(handle).first(handle.size() - 1)).ok());
+    EXPECT_FALSE(transport.import_memory(0, std::span(handle).first(handle.size() - 1)).ok())
+        << "without its last byte";
     Bytes damaged = handle;
     damaged[0] ^= std::byte{0x5a};
-    EXPECT_FALSE(transport.import_memory(0, damaged).ok());
+    EXPECT_FALSE(transport.import_memory(0, damaged).ok()) << "with another first byte";
 }
 
 void numbers_that_stand_for_nothing_are_refused(Fabric& fabric) {
     Transport& transport = fabric.pe(0).transport();
     for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{0xdeadbeef}, ~std::uint64_t{0}}) {
-        EXPECT_LT(static_cast<int>(transport.deregister_memory(number)), 0);
-        EXPECT_LT(static_cast<int>(transport.release_memory(number)), 0);
+        EXPECT_LT(static_cast<int>(transport.deregister_memory(number)), 0) << "deregistered region " << number;
+        EXPECT_LT(static_cast<int>(transport.release_memory(number)), 0) << "released import " << number;
     }
 }
 

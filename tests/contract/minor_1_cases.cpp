@@ -21,10 +21,11 @@ void costs_are_plausible(Fabric& fabric) {
     for (int from = 0; from < fabric.npes(); ++from) {
         for (int to = 0; to < fabric.npes(); ++to) {
             const Reach& reach = fabric.pe(from).reach(to);
-            EXPECT_LE(reach.latency_ns, max_latency_ns) << "PE " << from << " to " << to;
-            EXPECT_LE(reach.bytes_per_second, max_bytes_per_second) << "PE " << from << " to " << to;
+            EXPECT_LE(reach.latency_ns, max_latency_ns) << "latency, PE " << from << " to " << to;
+            EXPECT_LE(reach.bytes_per_second, max_bytes_per_second) << "bandwidth, PE " << from << " to " << to;
             if (reach.bytes_per_second != 0) {
-                EXPECT_GE(reach.bytes_per_second, min_bytes_per_second) << "PE " << from << " to " << to;
+                EXPECT_GE(reach.bytes_per_second, min_bytes_per_second)
+                    << "too low a bandwidth, PE " << from << " to " << to;
             }
             if (!reach.reachable()) {
                 EXPECT_EQ(reach.latency_ns | reach.bytes_per_second, 0U) << "there is no path";
@@ -37,8 +38,8 @@ void rails_are_plausible(Fabric& fabric) {
     const auto devices = fabric.pe(0).transport().devices();
     ASSERT_TRUE(devices.ok()) << devices.status().message();
     for (const auto& device : devices.value()) {
-        EXPECT_LE(device.rail, max_rail_plus_one) << text_of(device.name);
-        EXPECT_EQ(device.reserved_1, 0U) << text_of(device.name);
+        EXPECT_LE(device.rail, max_rail_plus_one) << "rail of " << text_of(device.name);
+        EXPECT_EQ(device.reserved_1, 0U) << "reserved field of " << text_of(device.name);
     }
 }
 
@@ -80,7 +81,7 @@ void forget_ends_outstanding_operations(Fabric& fabric) {
         pe.set_wait_hook([] {});  // the peer makes no call from here on
         EXPECT_EQ(pe.transport().forget(to), Code::ok);
         for (const std::uint64_t token : tokens) EXPECT_TRUE(ends(pe.wait(token))) << "a token";
-        EXPECT_TRUE(ends(pe.quiet())) << "quiet";
+        EXPECT_TRUE(ends(pe.quiet())) << "a quiet";
         EXPECT_EQ(pe.quiet(), Code::ok) << "a failure is reported once";
         pe.set_wait_hook([&fabric] {
             for (int each = 0; each < fabric.npes(); ++each) (void)fabric.pe(each).transport().progress();
@@ -94,7 +95,7 @@ void operations_after_forget_end(Fabric& fabric) {
         for (int i = 0; i < 3; ++i) EXPECT_EQ(pe.transport().forget(to), Code::ok) << "repeatedly";
         std::uint64_t token = 0;
         const Code posted = pe.put(to, 0, sources.data(), 8, &token);
-        EXPECT_TRUE(ends(posted)) << "put";
+        EXPECT_TRUE(ends(posted)) << "a put";
         if (posted == Code::ok) {
             EXPECT_TRUE(ends(pe.wait(token))) << "its token";
         }
@@ -126,7 +127,7 @@ void forget_without_a_peer_has_no_effect(Fabric& fabric) {
     Pe& pe = fabric.pe(0);
     for (const int number : {-1, fabric.npes(), 1'000'000, -2'147'483'647}) {
         const Code code = pe.transport().forget(number);
-        EXPECT_TRUE(code == Code::ok || code == Code::argument) << number << ": " << name_of(code);
+        EXPECT_TRUE(code == Code::ok || code == Code::argument) << "forget of PE " << number << ": " << name_of(code);
     }
     EXPECT_EQ(pe.quiet(), Code::ok);
     npushmem_event event{};
@@ -136,7 +137,7 @@ void forget_without_a_peer_has_no_effect(Fabric& fabric) {
         std::uint64_t value = 5;
         EXPECT_EQ(pe.put(to, 64, &value, sizeof value), Code::ok);
         EXPECT_EQ(pe.quiet(), Code::ok);
-        EXPECT_EQ(word_at(fabric.pe(to).memory(), 64), 5U);
+        EXPECT_EQ(word_at(fabric.pe(to).memory(), 64), 5U) << "a put to another PE";
     }
 }
 

@@ -119,7 +119,7 @@ void a_get_after_a_fence_sees_the_put(Fabric& fabric) {
             ASSERT_EQ(fabric.pe(from).fence(), Code::ok);
             ASSERT_EQ(fabric.pe(from).get(to, data_at, back.data(), back.size()), Code::ok);
             ASSERT_EQ(fabric.pe(from).quiet(), Code::ok);
-            EXPECT_TRUE(same(back, data));
+            EXPECT_TRUE(same(back, data)) << "the get does not see the put";
         }
     }
 }
@@ -181,13 +181,13 @@ void check_under_watch(Fabric& fabric, std::uint64_t needs, Send send) {
     std::thread sender(
         [&origin = fabric.pe(from), &target = fabric.pe(to), send] { send_rounds(origin, target, send); });
     for (std::uint64_t round = 1; round <= watched_rounds; ++round) {
-        const Deadline deadline;  // one per round: the total time does not matter
+        Deadline deadline;  // one per round: the total time does not matter
         while (word_at(memory, flag_at) < round && !deadline.expired()) std::this_thread::yield();
         if (word_at(memory, flag_at) < round) break;  // the sender has timed out, or will
         for (std::size_t i = watched_words; i-- > 0;) {
             if (word_at(memory, data_at + i * 8) == round) continue;
             ADD_FAILURE() << "word " << i << " came after the flag of round " << round;
-            break;  // the others tell no more
+            break;  // the others show no more
         }
         set_word(memory, seen_at, round);
     }
@@ -225,7 +225,8 @@ void quiet_means_delivered(Fabric& fabric) {
         for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT)) put_in_pieces(fabric.pe(from), to, data);
         for (int pe = 0; pe < fabric.npes(); ++pe) ASSERT_EQ(fabric.pe(pe).quiet(), Code::ok);
         for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT))
-            EXPECT_TRUE(same(fabric.pe(to).memory().subspan(data_at, data_bytes), data));
+            EXPECT_TRUE(same(fabric.pe(to).memory().subspan(data_at, data_bytes), data))
+                << "quiet has returned before the data came";
     }
 }
 

@@ -54,7 +54,7 @@ void Pe::poll_once() {
 }
 
 Code Pe::repeat(const std::function<Code()>& call) {
-    const Deadline deadline;
+    Deadline deadline;
     for (;;) {
         const Code code = call();
         if (code != Code::again) return code;
@@ -98,6 +98,10 @@ Code Pe::atomic(const npushmem_atomic& op, std::uint64_t* token, std::uint64_t q
 
 Code Pe::put_signal(const npushmem_put_signal& op, std::uint64_t* token) {
     return repeat([&] { return transport_->put_signal(queue_, op, token); });
+}
+
+Code Pe::put_strided(const npushmem_put_strided& op, std::uint64_t* token) {
+    return repeat([&] { return transport_->put_strided(queue_, op, token); });
 }
 
 Code Pe::fence(std::uint64_t queue) {

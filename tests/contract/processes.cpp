@@ -22,7 +22,7 @@ namespace {
 constexpr std::chrono::seconds start_limit{60};
 constexpr std::chrono::seconds end_limit{30};
 
-// How PeProcess::connect tells that it has connected to all peers.
+// The stage by which PeProcess::connect reports that it has connected to all peers.
 const std::string connected_stage = "connected";
 
 std::unique_ptr<Slice> slice_for(const ProcessRole& role) {
@@ -67,14 +67,19 @@ PeProcess::~PeProcess() = default;
 
 void PeProcess::connect() {
     State& s = *state_;
-    auto opened = s.subject.open_with_devices(params_of(number(), npes()));
+    auto opened = s.subject.open_with_devices(params_of(number(), npes() + s.role.absent));
     if (!opened.ok()) throw std::runtime_error("open: " + opened.status().message());
     s.pe = std::make_unique<Pe>(number(), std::move(opened).value(), slice_for(s.role));
     auto mine = s.pe->publish();
     if (!mine.ok()) throw std::runtime_error(mine.status().message());
     s.send({PeMessage::Kind::connect_info, encode({number(), ::getpid(), std::move(mine).value()})});
-    for (int i = 0; i < npes(); ++i) {
-        const PeConnectInfo other = decode_connect_info(s.receive(Waiting::with_progress).content);
+    for (auto message = s.receive(Waiting::with_progress); message.kind == PeMessage::Kind::connect_info;
+         message = s.receive(Waiting::with_progress)) {
+        const PeConnectInfo other = decode_connect_info(message.content);
+        if (other.pe >= npes()) {
+            (void)s.pe->transport().reach(other.peer(other.pe));
+            continue;
+        }
         if (const Status made = s.pe->connect(other.peer(other.pe), other.info); !made.ok())
             throw std::runtime_error("to PE " + std::to_string(other.pe) + ": " + made.message());
     }
@@ -155,8 +160,7 @@ void PeProcesses::State::receive_from(int pe, StartedPe& one) {
     for (const auto& part : one.process.read_results()) {
         if (part.kind != ResultPart::Kind::failure) continue;
         one.has_failures = true;
-        ADD_FAILURE_AT(part.file.empty() ? "unknown file" : part.file.c_str(), part.line)
-            << "PE " << pe << ": " << part.text;
+        forward_failure(part);
     }
     if (!has_ended) return;
     one.living = false;
@@ -197,7 +201,17 @@ bool PeProcesses::State::wait(Clock::duration limit, const std::string& what, Do
     }
 }
 
-PeProcesses::PeProcesses(const Subject& subject, int npes, std::uint64_t bytes_per_pe)
+namespace {
+
+PeConnectInfo connect_info_of_this_process(const Pe& pe) {
+    auto address = pe.transport().address();
+    if (!address.ok()) throw std::runtime_error("address: " + address.status().message());
+    return {pe.number(), ::getpid(), {std::move(address).value(), pe.handle()}};
+}
+
+}  // namespace
+
+PeProcesses::PeProcesses(const Subject& subject, int npes, std::uint64_t bytes_per_pe, int absent)
     : state_(std::make_unique<State>(subject)) {
     if (subject.layout == Layout::one_file)
         state_->file = std::make_unique<SharedFile>(bytes_per_pe * static_cast<std::uint64_t>(npes));
@@ -207,6 +221,7 @@ PeProcesses::PeProcesses(const Subject& subject, int npes, std::uint64_t bytes_p
         role.case_name = running_case();
         role.pe = pe;
         role.npes = npes;
+        role.absent = absent;
         role.bytes_per_pe = bytes_per_pe;
         role.channel = other_end.descriptor();
         role.file = state_->file ? state_->file->descriptor() : -1;
@@ -222,14 +237,18 @@ PeProcesses::~PeProcesses() {
 
 int PeProcesses::npes() const { return static_cast<int>(state_->all.size()); }
 
-bool PeProcesses::connect() {
+bool PeProcesses::connect(const std::vector<const Pe*>& opened_here) {
     // The processes start first, which may take long on a busy machine.
     const auto limit = std::max<State::Clock::duration>(3 * state_->subject.transport.wait_timeout, start_limit);
     const auto has_info = [](int, const State::StartedPe& one) { return one.connect_info.has_value(); };
     if (!state_->wait(limit, "exchange of addresses", has_info)) return false;
-    for (const auto& to : state_->all)
+    for (const auto& to : state_->all) {
         for (const auto& from : state_->all)
             (void)to->channel.send({PeMessage::Kind::connect_info, *from->connect_info});
+        for (const Pe* from : opened_here)
+            (void)to->channel.send({PeMessage::Kind::connect_info, encode(connect_info_of_this_process(*from))});
+    }
+    go_all();
     const auto is_connected = [](int, const State::StartedPe& one) { return one.stages.contains(connected_stage); };
     if (!state_->wait(limit, connected_stage, is_connected)) return false;
     go_all();

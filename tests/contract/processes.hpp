@@ -35,11 +35,11 @@ public:
     [[nodiscard]] int number() const;
     [[nodiscard]] int npes() const;
 
-    // Tells the parent that this PE has reached a stage, and waits until the parent says `go`. While it waits, it makes
-    // progress with its transport, unless `idle`: then it makes no call to it.
+    // Reports to the parent that this PE has reached a stage, and waits until the parent sends `go`. While it waits, it
+    // makes progress with its transport, unless `idle`: then it makes no call to it.
     enum class Waiting { with_progress, idle };
     void reached(const std::string& stage, Waiting waiting = Waiting::with_progress);
-    // Tells the parent without waiting.
+    // Reports to the parent without waiting.
     void report_stage(const std::string& stage);
 
 private:
@@ -50,18 +50,20 @@ private:
 // The side of the parent.
 class PeProcesses {
 public:
-    // Starts the processes; `bytes_per_pe` of symmetric memory each.
-    PeProcesses(const Subject& subject, int npes, std::uint64_t bytes_per_pe = Fabric::pe_bytes);
+    // Starts the processes of PEs 0 to npes - 1; `bytes_per_pe` of symmetric memory each. The job has `absent` further
+    // PEs without a process: the parent may open instances for their numbers, which no other instance has.
+    PeProcesses(const Subject& subject, int npes, std::uint64_t bytes_per_pe = Fabric::pe_bytes, int absent = 0);
     PeProcesses(const PeProcesses&) = delete;
     PeProcesses& operator=(const PeProcesses&) = delete;
     ~PeProcesses();  // kills those that are left
 
     [[nodiscard]] int npes() const;
     // Serves PeProcess::connect of all processes. Returns false, with a failed expectation, if a process ended.
-    bool connect();
-    // Waits until every living PE has told or reached `stage`. Returns false, with a failed expectation, if one ends
-    // with a failure before, or does not reach it within twice the subject's wait_timeout: so that the PE's own wait,
-    // which says more, ends first. A PE that has ended with success is not waited for.
+    // `opened_here`: the instances of absent PEs, for which the processes call `reach`, but not `connect`.
+    bool connect(const std::vector<const Pe*>& opened_here = {});
+    // Waits until every living PE has reported or reached `stage`. Returns false, with a failed expectation, if one
+    // ends with a failure before, or does not reach it within twice the subject's wait_timeout: so that the PE's own
+    // wait, which says more, ends first. A PE that has ended with success is not waited for.
     bool wait_for(const std::string& stage);
     // The same for this PE, which must not end before.
     bool wait_for(int pe, const std::string& stage);

@@ -27,8 +27,8 @@ void two_queues_complete_by_themselves(Fabric& fabric) {
         const std::uint64_t b = 22;
         ASSERT_EQ(origin.put(to, 0, &a, 8), Code::ok);
         ASSERT_EQ(origin.put(to, 8, &b, 8, nullptr, second), Code::ok);
-        ASSERT_EQ(origin.quiet(second), Code::ok);
-        EXPECT_EQ(word_at(fabric.pe(to).memory(), 8), b);
+        ASSERT_EQ(origin.quiet(second), Code::ok) << "quiet of the second queue alone";
+        EXPECT_EQ(word_at(fabric.pe(to).memory(), 8), b) << "the put of the second queue";
         ASSERT_EQ(origin.quiet(), Code::ok);
         EXPECT_EQ(word_at(fabric.pe(to).memory(), 0), a);
         EXPECT_EQ(origin.transport().destroy_queue(second), Code::ok);
@@ -42,7 +42,7 @@ void a_queue_can_go_with_operations_outstanding(Fabric& fabric) {
         const std::uint64_t second = make_queue(origin);
         std::vector<std::uint64_t> landing(64, 0);
         for (auto& word : landing) ASSERT_EQ(origin.get(to, 0, &word, 8, nullptr, second), Code::ok);
-        ASSERT_EQ(origin.transport().destroy_queue(second), Code::ok);
+        ASSERT_EQ(origin.transport().destroy_queue(second), Code::ok) << "with gets outstanding";
         std::fill(landing.begin(), landing.end(), 0x5555);
         const std::uint64_t value = 33;
         ASSERT_EQ(origin.put(to, 16, &value, 8), Code::ok);
@@ -61,12 +61,13 @@ void many_queues_come_and_go(Fabric& fabric) {
     EXPECT_EQ(std::adjacent_find(sorted.begin(), sorted.end()), sorted.end()) << "two queues have one number";
     for (const auto queue : queues) EXPECT_EQ(pe.quiet(queue), Code::ok);
     for (const auto queue : queues) EXPECT_EQ(pe.transport().destroy_queue(queue), Code::ok);
-    for (const auto queue : queues) EXPECT_LT(static_cast<int>(pe.transport().destroy_queue(queue)), 0);
+    for (const auto queue : queues)
+        EXPECT_LT(static_cast<int>(pe.transport().destroy_queue(queue)), 0) << "destroyed twice";
 }
 
 // Pe's waits are for one thread; here each thread waits by itself.
 Code repeated(const std::function<Code()>& call) {
-    const Deadline deadline;
+    Deadline deadline;
     Code code = call();
     while (code == Code::again && !deadline.expired()) code = call();
     return code;
@@ -98,7 +99,8 @@ void threads_use_a_queue_each(Fabric& fabric) {
                 [&origin, &queues, i, target = to] { put_many(origin.transport(), queues[i], origin, target, i); });
         for (auto& thread : threads) thread.join();
         for (std::uint64_t i = 0; i < thread_count * 500; ++i)
-            ASSERT_EQ(word_at(fabric.pe(to).memory(), i * 8), i / 500 * 1000 + i % 500);
+            ASSERT_EQ(word_at(fabric.pe(to).memory(), i * 8), i / 500 * 1000 + i % 500)
+                << "put " << i % 500 << " of thread " << i / 500;
         for (const auto queue : queues) EXPECT_EQ(origin.transport().destroy_queue(queue), Code::ok);
     }
 }
@@ -192,7 +194,7 @@ void queues_come_and_go_beside_transfers(Fabric& fabric) {
         }
         other.join();
         for (std::uint64_t life = 2; life <= lives; life += 2)
-            EXPECT_EQ(word_at(fabric.pe(to).memory(), place + life * 8), life);
+            EXPECT_EQ(word_at(fabric.pe(to).memory(), place + life * 8), life) << "the put of queue " << life;
         for (std::uint64_t i = 0; i < 500; ++i) ASSERT_EQ(word_at(fabric.pe(to).memory(), i * 8), i);
         EXPECT_EQ(transport.destroy_queue(steady), Code::ok);
     }
@@ -213,7 +215,7 @@ void queues_close_beside_others_that_open(Fabric& fabric) {
             closed.push_back(
                 std::async(std::launch::async, [&transport, queue] { return transport.destroy_queue(queue); }));
         }
-        for (auto& each : closed) EXPECT_EQ(each.get(), Code::ok);
+        for (auto& each : closed) EXPECT_EQ(each.get(), Code::ok) << "with a put outstanding";
     }
 }
 

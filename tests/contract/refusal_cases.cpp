@@ -35,7 +35,7 @@ void expect_refused(Pe& pe, const std::string& what, const Call& call) {
     EXPECT_EQ(pe.quiet(), Code::ok) << "after " << what;
 }
 
-// The four kinds of operation on one place, each as far as the pair offers it.
+// The kinds of operation on one place, each as far as the pair offers it.
 class Probe {
 public:
     Probe(Pe& pe, int peer) : pe_(pe), peer_(peer) { place = pe.rma(peer, 64, &word_, 8); }
@@ -65,6 +65,10 @@ public:
         if (reach.has(NPUSHMEM_CAP_PUT_SIGNAL))
             out.emplace_back("a put with a signal", [&transport, on, op = signal()](auto* token) {
                 return transport.put_signal(on, op, token);
+            });
+        if (reach.has(NPUSHMEM_CAP_PUT_STRIDED))
+            out.emplace_back("a strided put", [&transport, on, op = strided()](auto* token) {
+                return transport.put_strided(on, op, token);
             });
         return out;
     }
@@ -99,6 +103,8 @@ private:
         op.signal = 1;
         return op;
     }
+    // Several blocks at one place.
+    [[nodiscard]] npushmem_put_strided strided() const { return {place, 3, 0, 0}; }
 
     Pe& pe_;
     int peer_;
@@ -298,7 +304,8 @@ void expect_refused_or_harmless(Transport& transport, int pe, std::span<const st
 void expect_still_working(Fabric& fabric, int from, int to) {
     Probe probe(fabric.pe(from), to);
     for (const auto& [what, call] : probe.calls())
-        EXPECT_EQ(outcome(fabric.pe(from), call), Code::ok) << what << " from PE " << from << " to PE " << to;
+        EXPECT_EQ(outcome(fabric.pe(from), call), Code::ok)
+            << what << " afterwards from PE " << from << " to PE " << to;
 }
 
 void handles_of_a_wrong_length_are_refused(Fabric& fabric) {
@@ -376,12 +383,14 @@ std::vector<Bytes> malformed_addresses(const Bytes& address) {
 // An address may be malformed in a way that shows only when the peer does not answer, so reach and connect may accept
 // it. They return, with a reason if they refuse.
 void malformed_addresses_are_unreachable_or_refused(Fabric& fabric) {
-    constexpr int npes = 2;
+    constexpr std::size_t max_connections = 8;
+    constexpr int npes = 2 + static_cast<int>(max_connections);
     const auto other = open_instance(fabric.subject(), 1, npes);
     ASSERT_NE(other, nullptr);
     const auto address = other->address();
     ASSERT_TRUE(address.ok()) << address.status().message();
-    // One instance finds the addresses that reach rejects; each of the others is connected once only.
+    // One instance finds the addresses that reach rejects. Each of the others has a number of its own and is connected
+    // once only.
     const auto asking = open_instance(fabric.subject(), 0, npes);
     ASSERT_NE(asking, nullptr);
     std::vector<Bytes> accepted;
@@ -393,10 +402,9 @@ void malformed_addresses_are_unreachable_or_refused(Fabric& fabric) {
         EXPECT_FALSE(reach.why.empty()) << "no reason for an address of " << malformed.size() << " bytes";
         if (reach.reachable()) accepted.push_back(malformed);
     }
-    constexpr std::size_t max_connections = 8;
     const std::size_t step = accepted.size() / max_connections + 1;
     for (std::size_t i = 0; i < accepted.size(); i += step) {
-        const auto instance = open_instance(fabric.subject(), 0, npes);
+        const auto instance = open_instance(fabric.subject(), 2 + static_cast<int>(i / step), npes);
         ASSERT_NE(instance, nullptr);
         npushmem_peer peer = peer_of(1);
         peer.address = accepted[i].data();

@@ -16,13 +16,16 @@ constexpr std::size_t margin = 16;
 
 void put_one(Pe& from, Pe& to, std::size_t bytes, std::size_t offset) {
     const auto source = pattern(bytes, bytes + offset);
+    const auto sent = source;
     const auto target = to.memory().subspan(offset, bytes + 2 * margin);
     std::fill(target.begin(), target.end(), std::byte{0xee});
     std::uint64_t token = 0;
-    ASSERT_EQ(from.put(to.number(), offset + margin, bytes == 0 ? nullptr : source.data(), bytes, &token), Code::ok);
+    ASSERT_EQ(from.put(to.number(), offset + margin, bytes == 0 ? nullptr : source.data(), bytes, &token), Code::ok)
+        << "a put of " << bytes << " bytes";
     ASSERT_EQ(from.wait(token), Code::ok);
     ASSERT_EQ(from.quiet(), Code::ok);
-    EXPECT_TRUE(same(target.subspan(margin, bytes), source)) << bytes << " bytes at " << offset;
+    EXPECT_TRUE(same(target.subspan(margin, bytes), sent)) << bytes << " bytes at " << offset;
+    EXPECT_TRUE(same(source, sent)) << "the put has changed its source";
     for (std::size_t i = 0; i < margin; ++i) {
         EXPECT_EQ(target[i], std::byte{0xee}) << "written before the target";
         EXPECT_EQ(target[margin + bytes + i], std::byte{0xee}) << "written beyond the target";
@@ -41,10 +44,10 @@ void get_one(Pe& from, Pe& to, std::size_t bytes, std::size_t offset) {
     std::vector<std::byte> target(bytes + 2 * margin, std::byte{0xee});
     std::uint64_t token = 0;
     ASSERT_EQ(from.get(to.number(), offset, bytes == 0 ? nullptr : target.data() + margin, bytes, &token), Code::ok);
-    ASSERT_EQ(from.wait(token), Code::ok);
+    ASSERT_EQ(from.wait(token), Code::ok) << "the wait for the token of a get";
     EXPECT_TRUE(same(std::span(target).subspan(margin, bytes), source)) << bytes << " bytes at " << offset;
-    EXPECT_EQ(target[margin - 1], std::byte{0xee});
-    EXPECT_EQ(target[margin + bytes], std::byte{0xee});
+    EXPECT_EQ(target[margin - 1], std::byte{0xee}) << "written before the destination";
+    EXPECT_EQ(target[margin + bytes], std::byte{0xee}) << "written beyond the destination";
     ASSERT_EQ(from.quiet(), Code::ok);
 }
 
@@ -58,7 +61,7 @@ void the_last_byte_can_be_reached(Fabric& fabric) {
     for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT)) {
         const std::byte mark{0x77};
         const auto last = fabric.pe(to).memory().size() - 1;
-        ASSERT_EQ(fabric.pe(from).put(to, last, &mark, 1), Code::ok);
+        ASSERT_EQ(fabric.pe(from).put(to, last, &mark, 1), Code::ok) << "a put of the last byte";
         ASSERT_EQ(fabric.pe(from).quiet(), Code::ok);
         EXPECT_EQ(fabric.pe(to).memory()[last], mark);
         EXPECT_EQ(fabric.pe(from).put(to, last + 1, nullptr, 0), Code::ok) << "nothing, at the end";
@@ -77,7 +80,8 @@ void a_source_can_be_reused_after_its_token(Fabric& fabric) {
         ASSERT_EQ(fabric.pe(from).wait(token), Code::ok);
         std::fill(source.begin(), source.end(), std::byte{0});
         ASSERT_EQ(fabric.pe(from).quiet(), Code::ok);
-        EXPECT_TRUE(same(fabric.pe(to).memory().subspan(128, bytes), sent));
+        EXPECT_TRUE(same(fabric.pe(to).memory().subspan(128, bytes), sent))
+            << "the source was read after the token was complete";
     }
 }
 
@@ -90,7 +94,8 @@ void many_puts_all_arrive(Fabric& fabric) {
         for (std::uint64_t i = 0; i < count; ++i)
             ASSERT_EQ(fabric.pe(from).put(to, i * 8, &source[i], 8), Code::ok) << "put " << i;
         ASSERT_EQ(fabric.pe(from).quiet(), Code::ok);
-        for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(word_at(fabric.pe(to).memory(), i * 8), i * 3 + 1);
+        for (std::uint64_t i = 0; i < count; ++i)
+            ASSERT_EQ(word_at(fabric.pe(to).memory(), i * 8), i * 3 + 1) << "the word of put " << i;
     }
 }
 
@@ -102,7 +107,7 @@ void many_gets_all_arrive(Fabric& fabric) {
         for (std::uint64_t i = 0; i < count; ++i)
             ASSERT_EQ(fabric.pe(from).get(to, i * 8, &target[i], 8), Code::ok) << "get " << i;
         ASSERT_EQ(fabric.pe(from).quiet(), Code::ok);
-        for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(target[i], i + 100);
+        for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(target[i], i + 100) << "the word of get " << i;
     }
 }
 

@@ -127,10 +127,10 @@ void signals_are_set_and_added(Fabric& fabric) {
         for (const std::uint64_t value : {std::uint64_t{3}, std::uint64_t{1} << 40})
             ASSERT_EQ(pe.put_signal(signal_op(pe, to, 88, value, NPUSHMEM_SIGNAL_ADD)), Code::ok);
         ASSERT_EQ(pe.quiet(), Code::ok);
-        EXPECT_EQ(word_at(memory, 88), (std::uint64_t{1} << 40) + 2);
+        EXPECT_EQ(word_at(memory, 88), (std::uint64_t{1} << 40) + 2) << "after two additions";
         ASSERT_EQ(pe.put_signal(signal_op(pe, to, 88, 17, NPUSHMEM_SIGNAL_SET)), Code::ok);
         ASSERT_EQ(pe.quiet(), Code::ok);
-        EXPECT_EQ(word_at(memory, 88), 17U);
+        EXPECT_EQ(word_at(memory, 88), 17U) << "after it was set";
         EXPECT_TRUE(neighbours_unchanged());
     }
 }

@@ -9,6 +9,7 @@
 #include "npushmem/testing/contract.hpp"
 #include "npushmem/testing/printers.hpp"
 #include "tests/contract/case_process.hpp"
+#include "tests/contract/case_rules.hpp"
 #include "tests/contract/case_runner.hpp"
 #include "tests/contract/fabric.hpp"
 #include "tests/contract/processes.hpp"
@@ -20,9 +21,9 @@ constexpr int pes_of_a_case = 3;
 
 std::vector<Case> fabric_cases() {
     std::vector<Case> out;
-    for (const auto& list :
-         {life_cases(), memory_cases(), rma_cases(), atomic_cases(), ordering_cases(), queue_cases(), error_cases(),
-          load_cases(), alignment_cases(), refusal_cases(), sequence_cases(), strictness_cases(), minor_1_cases()})
+    for (const auto& list : {life_cases(), memory_cases(), rma_cases(), atomic_cases(), ordering_cases(), queue_cases(),
+                             error_cases(), load_cases(), alignment_cases(), refusal_cases(), sequence_cases(),
+                             strictness_cases(), minor_1_cases(), strided_cases()})
         out.insert(out.end(), list.begin(), list.end());
     return out;
 }
@@ -75,11 +76,12 @@ void run_process_case(const Subject& subject, const ProcessCase& what) {
 template <class AnyCase>
 void register_for(const std::shared_ptr<const Subject>& subject, const AnyCase& what,
                   void (*run)(const Subject&, const AnyCase&)) {
-    register_case({subject->suite(), what.name, subject->transport.deadline, [subject, what, run] {
-                       set_wait_timeout(subject->transport.wait_timeout);
-                       run(*subject, what);
-                       if (::testing::Test::HasFailure()) print_log(*subject);
-                   }});
+    register_case(
+        {subject->suite(), what.name, transport_rule_of(what.name), subject->transport.deadline, [subject, what, run] {
+             set_wait_timeout(subject->transport.wait_timeout);
+             run(*subject, what);
+             if (::testing::Test::HasFailure()) print_log(*subject);
+         }});
 }
 
 }  // namespace

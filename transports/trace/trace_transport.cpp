@@ -2,6 +2,7 @@
 #include "transports/trace/trace_transport.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/base/parse.hpp"
 
@@ -66,7 +67,16 @@ Result<std::unique_ptr<Transport>> TraceTransport::open(const Host& host, const 
     return std::unique_ptr<Transport>(std::make_unique<TraceTransport>(host, params, each_call.value()));
 }
 
+TraceTransport::TraceTransport(const Host& host, const npushmem_transport_params& params, bool each_call)
+    : DecoratorTransport(params, NPUSHMEM_CAP_MAP), host_(host), pe_(params.pe), each_call_(each_call) {
+    if (each_call_)
+        host_.log(LogLevel::trace,
+                  fmt::format("pe {}: open(pe {} of {}, number {} of {} on this host, process {}) -> ok", pe_, pe_,
+                              params.npes, params.local_index, params.local_count, params.process_id));
+}
+
 TraceTransport::~TraceTransport() {
+    if (each_call_) host_.log(LogLevel::trace, fmt::format("pe {}: close()", pe_));
     for (std::size_t i = 0; i < function_count; ++i) {
         if (stats_[i].calls() == 0) continue;
         const std::string line = stats_[i].summary(name_of_function(static_cast<Function>(i)));
@@ -75,7 +85,10 @@ TraceTransport::~TraceTransport() {
 }
 
 const char* TraceTransport::name_of_function(Function function) {
-    constexpr std::array<const char*, function_count> names{"reach",
+    constexpr std::array<const char*, function_count> names{"devices",
+                                                            "use_devices",
+                                                            "address",
+                                                            "reach",
                                                             "connect",
                                                             "register_memory",
                                                             "deregister_memory",
@@ -88,6 +101,7 @@ const char* TraceTransport::name_of_function(Function function) {
                                                             "get",
                                                             "atomic",
                                                             "put_signal",
+                                                            "put_strided",
                                                             "fence",
                                                             "quiet",
                                                             "test",
@@ -112,6 +126,27 @@ auto TraceTransport::traced(Function function, std::uint64_t bytes, Call&& call,
     const bool idle = code == Code::again && function >= quiet_;
     if (each_call_ && !idle) write(function, code, duration, text());
     return result;
+}
+
+Result<std::vector<npushmem_device>> TraceTransport::devices() {
+    return traced(
+        devices_, 0, [&] { return inner().devices(); }, [] { return std::string(); });
+}
+
+Status TraceTransport::use_devices(std::span<const std::uint32_t> index) {
+    return traced(
+        use_devices_, 0, [&] { return inner().use_devices(index); },
+        [&] { return fmt::format("devices {}", fmt::join(index, ", ")); });
+}
+
+Result<Bytes> TraceTransport::address() {
+    std::size_t bytes = 0;
+    const auto call = [&] {
+        auto result = inner().address();
+        if (result.ok()) bytes = result.value().size();
+        return result;
+    };
+    return traced(address_, 0, call, [&] { return fmt::format("{} bytes", bytes); });
 }
 
 Reach TraceTransport::reach(const npushmem_peer& peer) {
@@ -185,6 +220,15 @@ Code TraceTransport::put_signal(std::uint64_t queue, const npushmem_put_signal& 
             return fmt::format("{}; signal {} {} at memory {} + {}", text_of_rma(queue, op.data),
                                op.operation == NPUSHMEM_SIGNAL_ADD ? "add" : "set", op.signal, op.signal_remote,
                                op.signal_offset);
+        });
+}
+
+Code TraceTransport::put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) {
+    return traced(
+        put_strided_, op.count * op.block.bytes, [&] { return inner().put_strided(queue, op, token); },
+        [&] {
+            return fmt::format("{}, {} times, {} bytes apart there and {} here", text_of_rma(queue, op.block), op.count,
+                               op.remote_stride, op.local_stride);
         });
 }
 

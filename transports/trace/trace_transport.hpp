@@ -42,17 +42,20 @@ private:
 
 namespace npushmem {
 
-// Does not offer mapped memory, because loads and stores make no call. Logs `test`, `quiet` and `progress` only when
+// Does not offer mapped memory, because loads and stores make no call. Logs `open` and `close` without durations: the
+// host opens the wrapped transport before this one and closes it after. Logs `test`, `quiet` and `progress` only when
 // they do not return Code::again, because a waiting caller repeats them. One class, although it has more than twenty
 // methods: it overrides the whole transport interface, and each method logs one call.
 class TraceTransport final : public DecoratorTransport {
 public:
     static Result<std::unique_ptr<Transport>> open(const Host& host, const npushmem_transport_params& params);
 
-    TraceTransport(const Host& host, const npushmem_transport_params& params, bool each_call)
-        : DecoratorTransport(params, NPUSHMEM_CAP_MAP), host_(host), pe_(params.pe), each_call_(each_call) {}
+    TraceTransport(const Host& host, const npushmem_transport_params& params, bool each_call);
     ~TraceTransport() override;
 
+    Result<std::vector<npushmem_device>> devices() override;
+    Status use_devices(std::span<const std::uint32_t> index) override;
+    Result<Bytes> address() override;
     Reach reach(const npushmem_peer& peer) override;
     Status connect(const npushmem_peer& peer) override;
     Result<RegisteredMemory> register_memory(const npushmem_memory& memory) override;
@@ -65,6 +68,7 @@ public:
     Code get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
     Code atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) override;
     Code put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) override;
+    Code put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) override;
     Code fence(std::uint64_t queue) override;
     Code quiet(std::uint64_t queue) override;
     Code test(std::uint64_t queue, std::uint64_t token) override;
@@ -74,6 +78,9 @@ public:
 
 private:
     enum Function : std::size_t {
+        devices_,
+        use_devices_,
+        address_,
         reach_,
         connect_,
         register_,
@@ -87,6 +94,7 @@ private:
         get_,
         atomic_,
         put_signal_,
+        put_strided_,
         fence_,
         quiet_,
         test_,

@@ -17,7 +17,7 @@ void declare_options(CLI::App& app, CombineOptions& options) {
                    "Workload by name: " + workload_names() + "; or another name with all sizes given")
         ->capture_default_str();
     app.add_option("--routing", options.routing_file,
-                   "Routing file (format: bench/perf/README.md); default: generated routing");
+                   "Routing file, as npushmem-perf routing writes it; default: generated routing");
     app.add_option("--experts", options.experts, "Experts of the layer; default: the model's")->check(positive());
     app.add_option("--top-k", options.top_k, "Choices per token")->check(CLI::Range(1, 64));
     app.add_option("--hidden", options.hidden, "Elements of a row")->check(positive());

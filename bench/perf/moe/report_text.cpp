@@ -33,6 +33,7 @@ std::string indented(const std::string& text) {
     return result.empty() ? "  (nothing said)\n" : result;
 }
 
+// The route of rows to PEs whose memory is mapped.
 std::string copy_text(const CombineOptions& options, std::int32_t copy, const char* where) {
     const char* how =
         options.copy == "auto" ? " (chosen by row size, payload and cache size; --copy changes it)" : " (as asked)";
@@ -44,6 +45,9 @@ std::string copy_text(const CombineOptions& options, std::int32_t copy, const ch
         default: return fmt::format("rows go straight {} with ordinary stores{}", where, how);
     }
 }
+
+// The route of the other rows.
+constexpr const char* unmapped_rows = "the host puts rows to PEs whose memory is not mapped here, by their transport";
 
 }  // namespace
 
@@ -86,7 +90,8 @@ std::string workload_section(const CombineCase& c, const CombineOptions& options
 }
 
 std::string copying_back(const CombineOptions& options, std::int32_t copy) {
-    if (options.mode == "direct") return field("copying back", copy_text(options, copy, "to their slots"));
+    if (options.mode == "direct")
+        return field("copying back", copy_text(options, copy, "to their slots")) + field("", unmapped_rows);
     const char* chunks = options.mode == "chunked" ? ", 256 tokens of each PE at a time" : "";
     const char* how =
         options.ring == "sender" ? "from which that takes them to their slots" : "which puts them into their slots";
@@ -94,7 +99,7 @@ std::string copying_back(const CombineOptions& options, std::int32_t copy) {
 }
 
 std::string copying_there(const CombineOptions& options, std::int32_t copy) {
-    return field("copying there", copy_text(options, copy, "to their experts"));
+    return field("copying there", copy_text(options, copy, "to their experts")) + field("", unmapped_rows);
 }
 
 std::string choices_section(const std::string& copying, const std::string& map, const std::string& nics) {

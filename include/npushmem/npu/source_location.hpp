@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The place of a call in a kernel's source: std::source_location where the compiler has it. Compilers without it (clang
-// before 15) get the part that npushmem uses, so that clang-tidy 14 can read this code. A library is not built that
-// way: the type is larger there, and atomics of it need libatomic.
+// The place of a call in a kernel's source: std::source_location where the compiler has it. For compilers without it
+// (clang before 15) a class with the same members. That class is larger, so a kernel and the library must come from
+// compilers of the same kind, and its atomics need libatomic.
 #pragma once
 
 #include <version>

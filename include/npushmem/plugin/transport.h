@@ -17,9 +17,9 @@
  * any time. The caller must not release memory that an operation in flight uses.
  *
  * Ordering: operations posted to a queue are unordered until `fence`, which orders all earlier updates (puts,
- * put_signals, all atomics but FETCH) to each peer before all later operations to the same peer. Only their completion
- * orders earlier gets and FETCHes. put_signal delivers its data before its signal. (OpenSHMEM 1.6, section "Memory
- * Ordering Routines".)
+ * strided puts, put_signals, all atomics but FETCH) to each peer before all later operations to the same peer. Only
+ * their completion orders earlier gets and FETCHes. put_signal delivers its data before its signal. (OpenSHMEM 1.6,
+ * section "Memory Ordering Routines".)
  *
  * Torn words: a put of 4 or 8 bytes whose source and target are aligned to its size is one store at the target: no load
  * and no get of the word sees a mixture of old and new bytes. An aligned get of 4 or 8 bytes is likewise one load.
@@ -31,10 +31,14 @@
  *
  * Death of a peer: with NPUSHMEM_CAP_REPORTS_DEATH a transport detects it within the time that its variables give.
  * Then outstanding and later operations to that peer fail with NPUSHMEM_E_PEER_DEAD (NPUSHMEM_E_UNREACHABLE or
- * NPUSHMEM_E_TIMEOUT if the transport cannot tell a dead peer from a broken path), and `poll_event` reports the peer
- * once. Without the capability the host detects the death of PEs of its own host, and calls `forget`; otherwise
- * NPUSHMEM_TIMEOUT applies. A peer that has called `close` is not dead: the end of its connection is no event and no
- * error, unless an operation to it is outstanding or is posted later, which then fails as above.
+ * NPUSHMEM_E_TIMEOUT if the transport cannot distinguish a dead peer from a broken path), and `poll_event` reports
+ * the peer once. Without the capability the host detects the death of PEs of its own host, and calls `forget`;
+ * otherwise NPUSHMEM_TIMEOUT applies. A peer that has called `close` is not dead: the end of its connection is no event
+ * and no error, unless an operation to it is outstanding or is posted later, which then fails as above.
+ *
+ * Several instances: a process may open instances of several PEs and of several jobs (the contract suite does), at the
+ * same time or one after the other. Instances of different jobs may have equal PE numbers. Within a job a PE number has
+ * one open instance at a time. Instances find each other by their addresses only.
  *
  * Refusals: every function but `close` checks what it is given. It returns an error, and does not return NPUSHMEM_AGAIN
  * indefinitely, for
@@ -46,11 +50,11 @@
  * A refused call has no effect, and the instance remains usable. The addresses of structures and of local memory are
  * not checked.
  *
- * Completion: the token of a put or put_signal completes when its source may be changed again; the token of a get or a
- * fetching atomic when the fetched value is in place. `quiet` returns NPUSHMEM_OK when everything posted to the queue
- * is complete in this sense and delivered at its target. `test` and `quiet` make progress for their queue, so that a
- * caller may wait by repeating one of them. An operation may also fail after it was posted: then `test` of its token,
- * or the next `quiet` of its queue, returns the code, once; `poll_event` may have the message.
+ * Completion: the token of a put, put_strided or put_signal completes when its source may be changed again; the token
+ * of a get or a fetching atomic when the fetched value is in place. `quiet` returns NPUSHMEM_OK when everything posted
+ * to the queue is complete in this sense and delivered at its target. `test` and `quiet` make progress for their queue,
+ * so that a caller may wait by repeating one of them. An operation may also fail after it was posted: then `test` of
+ * its token, or the next `quiet` of its queue, returns the code, once; `poll_event` may have the message.
  */
 #ifndef NPUSHMEM_PLUGIN_TRANSPORT_H
 #define NPUSHMEM_PLUGIN_TRANSPORT_H
@@ -85,6 +89,7 @@ extern "C" {
 /* Since minor 1. Operations are delivered to a PE that makes no call. Without it a PE must call progress, quiet or test
  * so that operations to it are delivered. */
 #define NPUSHMEM_CAP_TARGET_PROGRESS UINT64_C(0x800)
+#define NPUSHMEM_CAP_PUT_STRIDED UINT64_C(0x1000) /* since minor 1 */
 
 /* Atomic operations. Fetching ones return the old value into `result`. */
 #define NPUSHMEM_ATOMIC_FETCH 0
@@ -108,12 +113,17 @@ extern "C" {
 #define NPUSHMEM_ADDRESS_MAX 256 /* bytes of an endpoint address */
 #define NPUSHMEM_HANDLE_MAX 256  /* bytes of an exported memory handle */
 
-/* Identity of a host for reachability: two PEs with equal identities can map each other's memory if the system's
- * permissions allow it. */
+/* Upper bound for the data of one put_strided, in bytes: what a transport can copy into one message. */
+#define NPUSHMEM_PUT_STRIDED_MAX 2048
+
+/* Identity of a host for reachability. Two PEs are on one host if `machine`, `space` and `emulated` are equal
+ * (npushmem::is_same_host in transport.hpp). Two PEs with equal identities can map each other's memory if the system's
+ * permissions allow it. Other namespaces (mount, network, IPC) are not part of the identity: PEs of one host may have
+ * different ones. */
 typedef struct npushmem_host_id {
-    uint64_t machine; /* boot id, hashed */
-    uint64_t space;   /* namespace that decides whether memory can be shared */
-    int32_t emulated; /* number of the emulated host, or -1 */
+    uint64_t machine; /* hash of the boot id of the running kernel: the containers of one machine share it */
+    uint64_t space;   /* inode of /proc/self/ns/pid, the PID namespace; compare it only if `machine` is equal */
+    int32_t emulated; /* number of the emulated host, or -1; PEs of different emulated hosts count as remote */
     uint32_t user;    /* effective user id */
 } npushmem_host_id;
 
@@ -123,7 +133,7 @@ typedef struct npushmem_transport_params {
     int32_t npes;
     int32_t local_index; /* of this PE among the PEs of its host */
     int32_t local_count;
-    int32_t process_id;
+    int32_t process_id; /* of this PE, in its own PID namespace */
     npushmem_host_id host;
     /* Decorators only: the wrapped transport. The host opens it before this one and closes it after.
      */
@@ -135,6 +145,8 @@ typedef struct npushmem_peer {
     uint32_t struct_size;
     int32_t pe;
     npushmem_host_id host;
+    /* getpid() of the peer, in the peer's PID namespace. It names a process of this PE's /proc, kill and pidfd_open
+     * only if `machine` and `space` of both hosts are equal; an emulated host does not change it. */
     int32_t process_id;
     uint32_t address_bytes;
     const void*
@@ -183,7 +195,7 @@ typedef struct npushmem_memory {
     uint64_t mapping_bytes;
 } npushmem_memory;
 
-/* The three operations below carry no size: they do not change within a major version.
+/* The four operations below carry no size: they do not change within a major version.
  * One put or get. `remote` names an imported region; `offset` counts bytes from its start. */
 typedef struct npushmem_rma {
     int32_t pe;
@@ -214,6 +226,15 @@ typedef struct npushmem_put_signal {
     uint32_t operation; /* NPUSHMEM_SIGNAL_x */
     uint32_t reserved;
 } npushmem_put_signal;
+
+/* Since minor 1. `count` blocks of block.bytes bytes each. block.local and block.offset place the first one; each
+ * further block begins local_stride and remote_stride bytes after the one before it. */
+typedef struct npushmem_put_strided {
+    npushmem_rma block;
+    uint64_t count;
+    uint64_t remote_stride;
+    uint64_t local_stride;
+} npushmem_put_strided;
 
 /* An error that belongs to no pending call. */
 typedef struct npushmem_event {
@@ -247,6 +268,7 @@ typedef struct npushmem_transport_v1 {
     int32_t (*register_memory)(void* self, const npushmem_memory* memory, uint64_t* region, void* handle,
                                uint32_t* handle_bytes, npushmem_error* error); /* handle_bytes: in capacity, out used */
     int32_t (*deregister_memory)(void* self, uint64_t region);
+    /* Gives out a new number at each call, also for equal handles. */
     int32_t (*import_memory)(void* self, int32_t pe, const void* handle, uint32_t handle_bytes, uint64_t* remote,
                              npushmem_error* error);
     int32_t (*release_memory)(void* self, uint64_t remote);
@@ -268,7 +290,11 @@ typedef struct npushmem_transport_v1 {
     int32_t (*atomic)(void* self, uint64_t queue, const npushmem_atomic* op, uint64_t* token);
     int32_t (*put_signal)(void* self, uint64_t queue, const npushmem_put_signal* op, uint64_t* token);
 
-    /* optional; the host's assumption for an absent function is in brackets */
+    /* optional; the host's assumption for an absent function is in brackets.
+     * connect: makes the connection that `reach` promised. The host calls it only for a peer for which `reach` returned
+     * capabilities, before the first operation to it. This PE itself is such a peer if `reach` returned capabilities
+     * for it: then connect to its own number and address succeeds, and operations to itself complete. A transport that
+     * does not serve its own PE returns no capabilities for it from `reach`. */
     int32_t (*address)(void* self, void* out, uint32_t* bytes,
                        npushmem_error* error); /* bytes: in capacity, out used [no bytes] */
     int32_t (*connect)(void* self, const npushmem_peer* peer, npushmem_error* error); /* [nothing to do] */
@@ -284,6 +310,12 @@ typedef struct npushmem_transport_v1 {
      * release_memory, and its mapped memory remains mapped until then. A number that is no peer's is refused with
      * NPUSHMEM_E_ARGUMENT, or has no effect. [nothing to do] */
     int32_t (*forget)(void* self, int32_t pe);
+    /* Since minor 1, with NPUSHMEM_CAP_PUT_STRIDED. Puts all blocks, each like a put of its own, in any order, with one
+     * token. NPUSHMEM_AGAIN: nothing was posted, no room. Any stride is valid, 0 included: of blocks that overlap at
+     * the target, any may prevail in each byte. A count or block size of 0 transfers nothing. NPUSHMEM_E_RANGE: the
+     * blocks have more than NPUSHMEM_PUT_STRIDED_MAX bytes together, or some byte is outside the remote memory; nothing
+     * was put. */
+    int32_t (*put_strided)(void* self, uint64_t queue, const npushmem_put_strided* op, uint64_t* token);
 } npushmem_transport_v1;
 
 typedef const npushmem_transport_v1* (*npushmem_transport_entry)(void);

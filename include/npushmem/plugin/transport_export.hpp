@@ -76,8 +76,8 @@ struct TransportTrampolines {
     // Runs a call that returns a Code; poll_event delivers the message of an exception.
     template <class Body>
     static std::int32_t guarded_call(void* self, int pe, const char* function, Body&& body) noexcept {
-        return guarded_code(body,
-                            [&](Code code, std::string_view what) { of(self).thrown_.keep(code, pe, function, what); });
+        return guarded_code(
+            body, [&](Code code, std::string_view what) { of(self).thrown_.record(code, pe, function, what); });
     }
 
     // The same for calls whose failure the host does not report: a stored event would fail a later, unrelated call.
@@ -195,6 +195,10 @@ struct TransportTrampolines {
                                    std::uint64_t* token) noexcept {
         return guarded_call(self, op->data.pe, "put_signal", [&] { return of(self).put_signal(queue, *op, token); });
     }
+    static std::int32_t put_strided(void* self, std::uint64_t queue, const npushmem_put_strided* op,
+                                    std::uint64_t* token) noexcept {
+        return guarded_call(self, op->block.pe, "put_strided", [&] { return of(self).put_strided(queue, *op, token); });
+    }
     static std::int32_t fence(void* self, std::uint64_t queue) noexcept {
         return guarded_call(self, -1, "fence", [&] { return of(self).fence(queue); });
     }
@@ -211,7 +215,7 @@ struct TransportTrampolines {
     static std::int32_t poll_event(void* self, npushmem_event* out) noexcept {
         return guarded_call(self, -1, "poll_event", [&] {
             const auto next = [self](npushmem_event& event) {
-                return of(self).thrown_.take(event) ? Code::ok : of(self).poll_event(event);
+                return of(self).thrown_.poll(event) ? Code::ok : of(self).poll_event(event);
             };
             if (out->struct_size == sizeof *out) return next(*out);
             npushmem_event event{};
@@ -253,6 +257,7 @@ struct TransportTrampolines {
         t.progress = progress;
         t.poll_event = poll_event;
         t.forget = forget;
+        t.put_strided = put_strided;
     }
 };
 

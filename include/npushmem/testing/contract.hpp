@@ -11,7 +11,8 @@
 //
 // Each case runs in a process of its own with a deadline, so a crash or a hang fails its case and no other. The process
 // executes the test program again; main() must not consume its arguments before InitGoogleTest, and must do nothing
-// that would disturb a second instance. The output of the process is printed if its case fails.
+// that would disturb a second instance. The output of the process is printed if its case fails. A failure has the rule
+// that the case tests, and the process, and the PE if the process is that of one PE.
 //
 // NPUSHMEM_CONTRACT_IN_PROCESS=1 runs the cases in the calling process, for a debugger; the processes of PEs and ranks
 // are started nevertheless. NPUSHMEM_CONTRACT_VERBOSE=1 prints all output as it is written.

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Registers the cases of the bootstrap contract, and runs them.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 
 #include "tests/contract/bootstrap/bootstrap_case.hpp"
+#include "tests/contract/case_rules.hpp"
 #include "tests/contract/case_runner.hpp"
 
 namespace npushmem::contract {
@@ -57,7 +60,8 @@ std::string suite_of(const SharedSubject& subject, int ranks) {
 }
 
 void register_forked_case(const SharedSubject& subject, const BootstrapCase& which, int ranks) {
-    register_case({suite_of(subject, ranks), which.name, subject->deadline + parent_grace, [subject, &which, ranks] {
+    register_case({suite_of(subject, ranks), which.name, bootstrap_rule_of(which.name),
+                   subject->deadline + parent_grace, [subject, &which, ranks] {
                        const auto output = prints_all_output() ? RankOutput::passed_on : RankOutput::captured;
                        report_result(run_bootstrap_case(*subject, which, ranks, output));
                    }});
@@ -69,6 +73,14 @@ public:
         : subject_(std::move(subject)), which_(which), ranks_(ranks) {}
 
     void TestBody() override {
+        const std::string rule = bootstrap_rule_of(which_.name);
+        if (is_listing()) {
+            (void)std::printf("      %s\n", rule.c_str());
+            return;
+        }
+        constexpr int without_line = -1;
+        const ::testing::ScopedTrace process("pid", without_line, ::getpid());
+        const ::testing::ScopedTrace trace("rule", without_line, rule);
         Rank rank(*subject_, ranks_);
         run_body(which_, rank);
     }

@@ -107,7 +107,8 @@ void exchange_in_own_job(Bootstrap& job, int mark) {
     }
 }
 
-// The even and the odd ranks are two jobs. Rank 0 makes both ids.
+// The even and the odd ranks are two jobs. Rank 0 makes both ids. Each rank stays in its job until open has returned on
+// all ranks: so the jobs exist at once, and the maker of the ids is alive.
 void two_jobs_at_once_do_not_mix(Rank& rank) {
     if (rank.number() == 0)
         for (const int number : {first_extra_id, second_extra_id}) {
@@ -125,11 +126,10 @@ void two_jobs_at_once_do_not_mix(Rank& rank) {
     auto opened = rank.open_as(rank.number() / 2, job_ranks, &id.value());
     rank.shared().reach(rank.number(), 1);
     ASSERT_TRUE(opened.ok()) << opened.status().message();
+    for (int other = 0; other < rank.nranks(); ++other) rank.shared().await(other, 1);
     EXPECT_EQ(opened.value()->rank(), rank.number() / 2);
     EXPECT_EQ(opened.value()->nranks(), job_ranks);
     exchange_in_own_job(*opened.value(), odd ? 1000000 : 0);
-    // The maker of an id stays alive until open has returned on all ranks.
-    for (int other = 0; other < rank.nranks() && rank.number() == 0; ++other) rank.shared().await(other, 1);
 }
 
 void expect_refused(Rank& rank, int number, int nranks) {

@@ -273,7 +273,8 @@ private:
 
     void fail(int rank, const std::string& how) {
         ++result_.failed;
-        result_.report += "rank " + std::to_string(rank) + " " + how + "\n";
+        result_.report += "rank " + std::to_string(rank) + " " + how +
+                          (at(rank).process > 0 ? " (pid " + std::to_string(at(rank).process) + ")\n" : "\n");
         if (at(rank).output) result_.report += at(rank).output->text();
     }
 

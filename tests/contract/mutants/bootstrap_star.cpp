@@ -110,11 +110,11 @@ Status StarBootstrap::join(const std::string& name, Moment until) {
     const socklen_t length = fill_address(address, name);
     Status status;
     if (::bind(listener, reinterpret_cast<sockaddr*>(&address), length) != 0 || ::listen(listener, nranks_) != 0)
-        status = system_failure("rank 0 cannot listen");
+        status = system_failure("there is no place for rank 0 to listen");
     else
         status = accept_ranks(listener, until);
     // Before any rank leaves open: one that joins the next job of this id must not reach this one.
-    ::close(listener);
+    if (!is(StarDefect::ids_ignored)) ::close(listener);
     if (!status.ok()) return fail(status);
     for (int rank = 1; rank < nranks_; ++rank)
         (void)send(links_[static_cast<std::size_t>(rank)], {Type::go, 0, 0}, {}, until);
@@ -312,9 +312,9 @@ void StarBootstrap::broadcast_failure() {
 
 // Stops when the other side has something to say: in a call, that can only be a failure.
 Status StarBootstrap::send(int link, const Header& header, std::span<const std::byte> payload, Moment until) {
-    Bytes all(sizeof header + payload.size());
-    std::memcpy(all.data(), &header, sizeof header);
-    std::copy(payload.begin(), payload.end(), all.begin() + sizeof header);
+    const auto head = std::as_bytes(std::span(&header, 1));
+    Bytes all(head.begin(), head.end());
+    all.insert(all.end(), payload.begin(), payload.end());
     std::span<const std::byte> rest(all);
     while (!rest.empty()) {
         const auto sent = ::send(link, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -37,7 +37,7 @@ enum class StarDefect {
     late_ranks_rejected,    // open waits only for a moment
     ids_repeat,             // get_uniqueid returns the same id again
     ids_unchecked,          // any bytes are an id
-    ids_ignored,            // all jobs of this host use one socket
+    ids_ignored,            // all jobs of this host use one socket, as long as one of them lives
     numbers_unchecked,      // a rank outside the job is accepted
     crashes_in_allgather,   // a null pointer in the last rank
 };

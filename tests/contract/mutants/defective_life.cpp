@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 
 #include "tests/contract/mutants/defective.hpp"
@@ -13,13 +14,19 @@
 namespace npushmem::contract {
 namespace {
 
-[[noreturn]] void hang() {
-    for (;;) ::pause();
-}
-
 bool refused(Code code) { return static_cast<int>(code) < 0; }
 
 }  // namespace
+
+void hang(const char* where) {
+    std::printf("the defect hangs in %s\n", where);
+    for (;;) ::pause();
+}
+
+void crash(const char* where) {
+    std::printf("the defect crashes in %s\n", where);
+    (void)std::raise(SIGSEGV);
+}
 
 OpenTransport with_defect(Defect defect, OpenTransport open) {
     if (defect == Defect::none) return open;
@@ -30,7 +37,7 @@ OpenTransport with_defect(Defect defect, OpenTransport open) {
         ++opens;
         if (defect == Defect::later_open_fails && opens > sound_opens)
             return Status{Code::system, "the defect: this process has opened it too often"};
-        if (defect == Defect::later_open_crashes && opens > sound_opens) (void)std::raise(SIGSEGV);
+        if (defect == Defect::later_open_crashes && opens > sound_opens) crash("open");
         if (defect == Defect::open_leaks_descriptor) (void)::open("/dev/null", O_RDONLY | O_CLOEXEC);
         auto inner = open(host, params);
         if (!inner.ok()) return inner.status();
@@ -39,7 +46,7 @@ OpenTransport with_defect(Defect defect, OpenTransport open) {
 }
 
 Defective::~Defective() {
-    if (has(Defect::close_hangs)) hang();
+    if (has(Defect::close_hangs)) hang("close");
 }
 
 Result<std::vector<npushmem_device>> Defective::devices() {
@@ -144,7 +151,7 @@ Result<std::uint64_t> Defective::create_queue() {
 
 Code Defective::destroy_queue(std::uint64_t queue) {
     const std::lock_guard lock(mutex_);
-    if (has(Defect::destroy_hangs) && outstanding_.contains(queue)) hang();
+    if (has(Defect::destroy_hangs) && outstanding_.contains(queue)) hang("destroy_queue");
     if (has(Defect::destroy_refuses_outstanding) && outstanding_.contains(queue)) return Code::state;
     if (has(Defect::destroyed_queue_writes)) return destroyed_.insert(queue).second ? Code::ok : Code::argument;
     if (has(Defect::destroyed_twice) && destroyed_.contains(queue)) return Code::ok;
@@ -164,7 +171,7 @@ void Defective::forget_all() {
 
 Code Defective::forget_unknown(int pe) {
     if (has(Defect::forget_of_unknown_pe_fails)) return Code::state;
-    if (has(Defect::forget_of_unknown_pe_crashes)) (void)std::raise(SIGSEGV);
+    if (has(Defect::forget_of_unknown_pe_crashes)) crash("forget");
     if (has(Defect::forget_of_unknown_pe_ends_all)) forget_all();
     if (has(Defect::forget_of_unknown_pe_is_event)) has_event_ = true;
     return inner().forget(pe);
@@ -180,8 +187,9 @@ Code Defective::forget(int pe) {
     if (has(Defect::forget_fails_for_ever))
         for (const std::uint64_t queue : queues_) failed_[queue] = Code::peer_dead;
     if (has(Defect::forget_ends_other_peers)) forget_all();
-    if (has(Defect::forget_unmaps))
-        for (void* address : mapped_[pe]) (void)::mprotect(address, 4096, PROT_NONE);
+    for (void* address : mapped_[pe])
+        if (has(Defect::forget_unmaps) && ::mprotect(address, 4096, PROT_NONE) == 0)
+            std::printf("the defect has unmapped memory of PE %d\n", pe);
     return inner().forget(pe);
 }
 

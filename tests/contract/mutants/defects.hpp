@@ -114,6 +114,14 @@ enum class Defect {
     forget_of_unknown_pe_crashes,
     forget_is_always_event,
     forget_unmaps,
+    // put_strided
+    strided_at_source_distance,
+    strided_last_block_lost,
+    strided_overlap_ignored,
+    early_strided_token,
+    strided_puts_lost,
+    fence_misses_strided_puts,
+    strided_end_unchecked,
     // life and reach
     later_open_fails,
     later_open_crashes,
@@ -139,14 +147,26 @@ enum class Defect {
     nameless_device,
 };
 
-// What becomes of the process of a case that catches the defect.
-enum class Ending { fails, crashes, hangs };
+// What becomes of the cases that catch a defect.
+enum class Ending {
+    fails,      // an expectation is not met, and no wait elapses
+    times_out,  // an expectation is not met, because a wait elapses: the defect lets a call wait for ever
+    crashes,
+    hangs,  // a call does not return
+};
+
+// A case that catches a defect, and part of the failure by which it does: the same in each run, and in no line that
+// names the test. Other failures of the case do not count.
+struct CatchingCase {
+    const char* name;
+    const char* reason;
+};
 
 struct DefectRow {
     Defect defect;
     const char* name;
     const char* description;
-    std::vector<const char*> cases;
+    std::vector<CatchingCase> cases;
     Ending ending = Ending::fails;
 };
 

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The contract is strict: a sound transport passes all cases, and each seeded defect fails the cases that are named for
-// it. The program executes itself with NPUSHMEM_MUTANT=<transport>/<defect>; then it also has the contract's cases,
-// over that transport with that defect.
+// it, for the reason that is named. The program executes itself with NPUSHMEM_MUTANT=<transport>/<defect>; then it also
+// has the contract's cases, over that transport with that defect.
+//
+// A slow machine catches no defect. Waits elapse only in cases whose row says so (Ending::times_out); for these alone
+// they are short, and the sound transport passes the same cases with the same short waits. A wait elapses after a
+// number of calls as well as after a time (Deadline), so that a process that got no processor has not waited. In a case
+// that crashes or hangs, the defect says so at that point.
 #include <gmock/gmock.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -80,11 +85,14 @@ Execution run_self(const std::string& name, CasesIn where, const std::vector<std
     return out;
 }
 
+constexpr unsigned max_seconds = 300;  // of a case
+
 // One expectation: the case fails if the transport has the defect.
 struct Expected {
     const SoundTransport* transport;
     const DefectRow* defect;
     std::string name_of_case;
+    std::string reason;
 
     [[nodiscard]] std::string mutant() const { return transport->name + "/" + defect->name; }
 };
@@ -98,7 +106,7 @@ std::vector<Expected> all_expected() {
     for (const SoundTransport& transport : sound_transports())
         for (const DefectRow& row : defects())
             if (std::find(transport.defects.begin(), transport.defects.end(), row.defect) != transport.defects.end())
-                for (const char* each : row.cases) out.push_back({&transport, &row, each});
+                for (const CatchingCase& each : row.cases) out.push_back({&transport, &row, each.name, each.reason});
     return out;
 }
 
@@ -114,11 +122,32 @@ void record(const Expected& expected, bool caught) {
     std::ifstream old(file);
     for (std::string line; std::getline(old, line);)
         if (!line.starts_with(start)) lines.insert(line);
-    lines.insert(start + (caught ? "caught" : "NOT CAUGHT") + "\t" + expected.defect->description);
+    lines.insert(start + (caught ? "caught" : "NOT CAUGHT") + "\t" + expected.reason + "\t" +
+                 expected.defect->description);
     std::ofstream table(file, std::ios::trunc);
     for (const auto& line : lines) table << line << "\n";
     table.close();
     (void)std::fclose(locked);  // with its lock
+}
+
+// The output without the lines in which GoogleTest names the tests: a reason may be a word of a case's name.
+std::string failures_in(const std::string& output) {
+    std::string out;
+    std::istringstream lines(output);
+    for (std::string line; std::getline(lines, line);)
+        if (!line.starts_with("[") && !line.starts_with("Note: ") && !line.starts_with("---- output of "))
+            out += line + "\n";
+    return out;
+}
+
+// Whether the failures show this end, and no other.
+void expect_ending(const std::string& failures, Ending ending) {
+    const bool timed_out = failures.find("timeout") != std::string::npos;
+    EXPECT_EQ(timed_out, ending == Ending::times_out) << "a wait elapses exactly if the row says so";
+    const bool crashed = failures.find("SEGV") != std::string::npos;
+    EXPECT_EQ(crashed, ending == Ending::crashes) << "the process crashes exactly if the row says so";
+    const bool hung = failures.find("did not finish within") != std::string::npos;
+    EXPECT_EQ(hung, ending == Ending::hangs) << "the process hangs exactly if the row says so";
 }
 
 class Mutant : public ::testing::TestWithParam<Expected> {};
@@ -126,15 +155,17 @@ class Mutant : public ::testing::TestWithParam<Expected> {};
 TEST_P(Mutant, IsCaught) {
     const Expected& expected = GetParam();
     const std::string test = expected.transport->name + "/own_files." + expected.name_of_case;
-    const bool fails = expected.defect->ending == Ending::fails;
+    const Ending ending = expected.defect->ending;
     // A case that crashes or hangs is caught by the process that started it.
-    const Execution run = run_self(expected.mutant(), fails ? CasesIn::started_process : CasesIn::own_processes,
-                                   {"--gtest_filter=" + test}, 100);
+    const bool returns = ending == Ending::fails || ending == Ending::times_out;
+    const Execution run = run_self(expected.mutant(), returns ? CasesIn::started_process : CasesIn::own_processes,
+                                   {"--gtest_filter=" + test}, max_seconds);
     EXPECT_TRUE(run.exited_with(1)) << "wait status " << run.wait_status << " instead of a failed test";
     EXPECT_THAT(run.output, AllOf(HasSubstr("[==========] 1 test from"), HasSubstr("[  FAILED  ] " + test)));
-    if (expected.defect->ending == Ending::crashes) {
-        EXPECT_THAT(run.output, HasSubstr("SEGV"));
-    }
+    const std::string failures = failures_in(run.output);
+    EXPECT_TRUE(failures.find(expected.reason) != std::string::npos)
+        << "the case fails, but not because of the defect: \"" << expected.reason << "\" is missing";
+    expect_ending(failures, ending);
     if (HasFailure()) std::cout << run.output;
     record(expected, !HasFailure());
 }
@@ -160,6 +191,29 @@ TEST_P(Sound, PassesAllCases) {
     if (HasFailure()) std::cout << run.output;
 }
 
+class SoundWithShortWaits : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(SoundWithShortWaits, PassesTheCasesThatTimeOut) {
+    std::set<std::string> tests;
+    for (const Expected& each : all_expected())
+        if (each.transport->name == GetParam() && each.defect->ending == Ending::times_out)
+            tests.insert(GetParam() + "/own_files." + each.name_of_case);
+    ASSERT_FALSE(tests.empty());
+    std::string filter;
+    for (const auto& each : tests) filter += ":" + each;
+    const Execution run = run_self(GetParam() + "/none_with_short_waits", CasesIn::started_process,
+                                   {"--gtest_filter=" + filter.substr(1)}, max_seconds);
+    EXPECT_TRUE(run.exited_with(0)) << "wait status " << run.wait_status << "\n" << run.output;
+    for (const auto& each : tests) EXPECT_THAT(run.output, HasSubstr("[       OK ] " + each));
+}
+
+std::vector<std::string> transports() {
+    std::vector<std::string> out;
+    for (const SoundTransport& each : sound_transports()) out.push_back(each.name);
+    return out;
+}
+INSTANTIATE_TEST_SUITE_P(Contract, SoundWithShortWaits, ::testing::ValuesIn(transports()));
+
 std::vector<std::string> suites() {
     std::vector<std::string> out;
     for (const SoundTransport& each : sound_transports())
@@ -183,14 +237,22 @@ std::set<std::string> cases_of_the_contract() {
     return out;
 }
 
+TEST(Mutants, ReasonsAreNotFoundInTheNamesOfTests) {
+    const std::string output =
+        "Note: Google Test filter = reference/own_files.wrong_puts\n[ RUN      ] reference/own_files.wrong_puts\n"
+        "---- output of reference/own_files.wrong_puts\na put was accepted\n"
+        "[  FAILED  ] reference/own_files.wrong_puts (1 ms)\n";
+    EXPECT_EQ(failures_in(output), "a put was accepted\n");
+}
+
 TEST(Defects, EachCaseOfTheContractCatchesOneOrIsExempt) {
     const std::set<std::string> all = cases_of_the_contract();
     EXPECT_THAT(all, Contains("puts_arrive_whole"));
     std::set<std::string> uncovered = all;
     for (const DefectRow& row : defects())
-        for (const char* each : row.cases) {
-            EXPECT_TRUE(all.count(each) == 1) << row.name << " names the case " << each << ", which does not exist";
-            uncovered.erase(each);
+        for (const CatchingCase& each : row.cases) {
+            EXPECT_TRUE(all.count(each.name) == 1) << row.name << ": there is no case " << each.name;
+            uncovered.erase(each.name);
         }
     for (const ExemptCase& each : exempt_cases()) {
         EXPECT_TRUE(uncovered.erase(each.name) == 1) << each.name << " is exempt, but does not exist or is covered";
@@ -206,6 +268,7 @@ TEST(Defects, EachHasOneRowWithAName) {
         EXPECT_TRUE(names.insert(row.name).second) << row.name;
         EXPECT_TRUE(defects_with_row.insert(row.defect).second) << row.name;
         EXPECT_FALSE(row.cases.empty()) << row.name;
+        for (const CatchingCase& each : row.cases) EXPECT_STRNE(each.reason, "") << row.name << ", " << each.name;
     }
     EXPECT_EQ(defects_with_row.size(), static_cast<std::size_t>(Defect::nameless_device));  // the last one; 0 is none
 }

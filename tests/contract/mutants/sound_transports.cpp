@@ -11,8 +11,9 @@
 namespace npushmem::contract {
 namespace {
 
-constexpr std::uint64_t reference_capabilities =
-    NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL;
+constexpr std::uint64_t reference_capabilities = NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET |
+                                                 NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL |
+                                                 NPUSHMEM_CAP_PUT_STRIDED;
 
 // PEs with successive numbers map each other's memory, others do not: both kinds of pairs are there.
 Reach reach_of_reference(int from, int to) {
@@ -73,15 +74,17 @@ TransportSubject mutant(std::string_view name) {
     const auto transport =
         std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name == name.substr(0, slash); });
     const DefectRow* const row = find_defect(defect_name);
-    if (transport == all.end() || (row == nullptr && defect_name != "none"))
+    const bool has_short_waits = defect_name == "none_with_short_waits";
+    if (transport == all.end() || (row == nullptr && defect_name != "none" && !has_short_waits))
         throw std::invalid_argument("there is no mutant " + std::string(name) + "; write <transport>/<defect or none>");
     TransportSubject out;
     out.name = transport->name;
     out.capabilities = transport->capabilities;
     out.open = with_defect(row == nullptr ? Defect::none : row->defect, transport->open);
-    if (row == nullptr) return out;
-    out.wait_timeout = std::chrono::milliseconds(200);  // what is lost does not come
-    out.deadline = std::chrono::seconds(row->ending == Ending::hangs ? 3 : 60);
+    // Longer waits would find the same: what never completes.
+    if (has_short_waits || (row != nullptr && row->ending == Ending::times_out))
+        out.wait_timeout = std::chrono::milliseconds(200);
+    if (row != nullptr) out.deadline = std::chrono::seconds(row->ending == Ending::hangs ? 10 : 60);
     return out;
 }
 

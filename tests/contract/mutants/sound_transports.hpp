@@ -22,7 +22,8 @@ struct SoundTransport {
 
 std::span<const SoundTransport> sound_transports();
 
-// The subject of "<transport>/<defect>". Throws std::invalid_argument if there is none of that name.
+// The subject of "<transport>/<defect>": "none" is no defect, and "none_with_short_waits" is none with the limits of
+// the defects whose cases time out. Throws std::invalid_argument if there is none of that name.
 TransportSubject mutant(std::string_view name);
 
 }  // namespace npushmem::contract

@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <map>
@@ -51,6 +52,11 @@ public:
     explicit DescriptionTest(std::shared_ptr<const LoadedBootstrap> plugin) : plugin_(std::move(plugin)) {}
 
     void TestBody() override {
+        if (is_listing()) {
+            (void)std::printf(
+                "      The table: it has a version, a name, a summary, and a meaning for each variable.\n");
+            return;
+        }
         const auto& table = plugin_->table();
         EXPECT_EQ(table.major, NPUSHMEM_BOOTSTRAP_MAJOR);
         EXPECT_LE(table.minor, NPUSHMEM_BOOTSTRAP_MINOR);
@@ -78,7 +84,8 @@ Status fill_in_port(std::string& value, const BootstrapOptions& options, const R
 }
 
 // The variables of a rank, as in a real job: the environment, overridden by this program's options.
-Result<std::map<std::string, std::string>> variables_of(const BootstrapOptions& options, const ReservedPort& port) {
+Result<std::map<std::string, std::string>> variables_of(const BootstrapOptions& options, const LoadedBootstrap& plugin,
+                                                        const ReservedPort& port) {
     constexpr std::string_view prefix = "NPUSHMEM_";
     std::map<std::string, std::string> out;
     for (const auto& [name, value] : ProcessEnvironment().npushmem_variables()) out[name.substr(prefix.size())] = value;
@@ -87,6 +94,9 @@ Result<std::map<std::string, std::string>> variables_of(const BootstrapOptions& 
         Status status = add_config(setting, one);
         if (!status.ok()) return status;
         auto& [name, value] = *one.begin();
+        std::vector<std::string> names;
+        add_names(plugin.config_rows(), names);
+        if (status = check_known(one, names); !status.ok()) return status;
         status = fill_in_port(value, options, port);
         if (!status.ok()) return status.within("--config " + setting);
         out[name] = value;
@@ -127,9 +137,9 @@ void add_tests(const BootstrapOptions& options, const std::shared_ptr<const Load
 int run(const BootstrapOptions& options) {
     const ReservedPort port;
     auto loaded = load_bootstrap(PluginFinder(plugin_search_path(options.plugin_path)), options.plugin);
-    auto variables = variables_of(options, port);
-    if (Status status = loaded.ok() ? variables.status() : loaded.status(); !status.ok()) {
-        std::cerr << status.message() << "\n";
+    auto variables = loaded.ok() ? variables_of(options, *loaded.value(), port) : loaded.status();
+    if (!variables.ok()) {
+        std::cerr << variables.status().message() << "\n";
         return 2;
     }
     BootstrapSubject subject = subject_of(loaded.value(), options);
@@ -137,7 +147,7 @@ int run(const BootstrapOptions& options) {
     add_tests(options, loaded.value(), subject);
     // A launched rank has no supervisor.
     if (options.of > 0) ::alarm(2 * static_cast<unsigned>(options.deadline));
-    return run_selected_tests();
+    return run_selected_tests(options.tests);
 }
 
 int run_program(int argc, char** argv) {
@@ -161,14 +171,16 @@ int run_program(int argc, char** argv) {
     fork->check(CLI::Range(1, 1024))->excludes(part);
     part->check(CLI::Range(1, 1 << 20));
     app.add_option("-c,--config", options.config,
-                   "NAME=VALUE of a configuration variable of the plugin, repeatable; {port} in VALUE: a free port of "
-                   "this host, the same for all ranks of a case; not with --of")
+                   "NAME=VALUE of a configuration variable of the plugin or the runtime, repeatable; NAME with or "
+                   "without NPUSHMEM_; an unknown NAME is refused; {port} in VALUE: a free port of this host, the same "
+                   "for all ranks of a case; not with --of")
         ->allow_extra_args(false);
     app.add_option("--plugin-path", options.plugin_path, "directories to search first (default: NPUSHMEM_PLUGIN_PATH)");
-    app.add_flag("--list", options.tests.list, "print the names of the tests and run none");
+    auto* list = app.add_flag("--list", options.tests.list, "list the cases with their rules, and run none");
     app.add_option("--filter", options.tests.filter,
                    "run the tests that match, as --gtest_filter: *abort*:*dies*-*64_ranks*");
-    app.add_option("--json", options.tests.json, "write the results to this file, in GoogleTest's JSON form");
+    app.add_option("--json", options.tests.json, "write the results to this file, in GoogleTest's JSON form")
+        ->excludes(list);
     app.add_option("--deadline", options.deadline,
                    "seconds until a case has failed; with --of, half of the limit of all "
                    "cases (default: 120)")

@@ -11,10 +11,9 @@ inline ManText transport_man_text() {
         "test a transport against the contract of npushmem",
         "[transports]",
         "Tests the rules that every transport obeys, over plugins that are found by name or path. Each case runs in a "
-        "process of its own, which starts PEs that use the transport and checks what they observe. A failure names the "
-        "case, the expectation and "
-        "the PEs; the source of the case states the rule. A case that needs a capability that no peer offers is "
-        "skipped.\n\n"
+        "process of its own, which starts PEs that use the transport and checks what they observe. A failure states "
+        "the case, the expectation, the rule that was broken, and the PE and process in which it failed. A case that "
+        "needs a capability that no peer offers is skipped.\n\n"
         "A transport that reaches a network needs that network; --without leaves it out.",
         {{"0", "No case failed."},
          {"1", "A case failed, or the output is lost."},

@@ -65,13 +65,16 @@ Result<std::vector<std::string>> everything(const PluginFinder& finder, const st
     return out;
 }
 
-Status add_subjects(const PluginFinder& finder, const std::string& text, const TransportSubject& common) {
+// Adds the names of the plugins' variables to `variables`.
+Status add_subjects(const PluginFinder& finder, const std::string& text, const TransportSubject& common,
+                    std::vector<std::string>& variables) {
     auto parsed = parse_transport_selection(text);
     if (!parsed.ok()) return parsed.status();
     for (const auto& stack : parsed.value()) {
         if (!is_needed(stack.text())) continue;
         auto loaded = load_stack(finder, stack);
         if (!loaded.ok()) return loaded.status();
+        for (const auto& layer : loaded.value()) add_names(layer->config_rows(), variables);
         TransportSubject subject = common;
         subject.name = stack.text();
         subject.capabilities = loaded.value().front()->table().capabilities;
@@ -98,16 +101,19 @@ int run(const Options& options) {
     const PluginFinder finder(plugin_search_path(options.plugin_path));
     const auto stacks =
         options.stacks.empty() ? everything(finder, options.without) : Result<std::vector<std::string>>(options.stacks);
+    std::vector<std::string> variables;
     Status status = stacks.status();
     for (const auto& setting : options.config)
         if (status.ok()) status = add_config(setting, common.config);
     for (std::size_t i = 0; status.ok() && i < stacks.value().size(); ++i)
-        status = add_subjects(finder, stacks.value()[i], common);
+        status = add_subjects(finder, stacks.value()[i], common, variables);
+    // The process of a case loads only its own plugins; the options were checked before it started.
+    if (status.ok() && !own_role().is_started_for_a_case()) status = check_known(common.config, variables);
     if (!status.ok()) {
         std::cerr << status.message() << "\n";
         return 2;
     }
-    return run_selected_tests();
+    return run_selected_tests(options.tests);
 }
 
 int run_program(int argc, char** argv) {
@@ -124,16 +130,18 @@ int run_program(int argc, char** argv) {
                    "names, paths of .so files, or stacks such as fault(p2p); default: every transport that is found");
     app.add_option("--without", options.without, "name of a transport that the default leaves out, repeatable")
         ->allow_extra_args(false);
-    app.add_option("-c,--config", options.config, "NAME=VALUE of a configuration variable of the plugins, repeatable")
+    app.add_option("-c,--config", options.config,
+                   "NAME=VALUE of a configuration variable of the plugins or the runtime, repeatable; NAME with or "
+                   "without NPUSHMEM_; an unknown NAME is refused")
         ->allow_extra_args(false);
     app.add_option("--plugin-path", options.plugin_path, "directories to search first (default: NPUSHMEM_PLUGIN_PATH)");
     app.add_option("--devices", options.devices,
                    "each PE uses so many of the transport's devices; default: what the transport takes by itself");
-    app.add_flag("--list", options.tests.list, "list the cases and run none");
+    auto* list = app.add_flag("--list", options.tests.list, "list the cases with their rules, and run none");
     app.add_option("--filter", options.tests.filter,
                    "patterns of the cases to run, separated by ':', after '-' of those to leave out, over "
                    "<transport>/<layout>.<case>: 'p2p/own_files.*put*:*fence*-*watcher*'");
-    app.add_option("--json", options.tests.json, "file for the results as GoogleTest writes them");
+    app.add_option("--json", options.tests.json, "file for the results as GoogleTest writes them")->excludes(list);
     app.add_option("--deadline", options.deadline, "seconds after which a case fails (default: 120)")
         ->check(CLI::Range(1, 86400));
     app.add_flag("--in-process", options.in_process, "run the cases in this process, for a debugger");

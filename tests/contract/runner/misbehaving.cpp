@@ -77,6 +77,7 @@ public:
     }
     Result<Bytes> address() override {
         if (variable("MISBEHAVIOUR") == "pe" && pe_ == 1) end_by(SIGSEGV);
+        if (variable("MISBEHAVIOUR") == "no_address" && pe_ == 1) return Status{Code::system, "it has no port"};
         return Bytes{};
     }
     npushmem::Reach reach(const npushmem_peer&) override { return {0, 0, 0, "it reaches no PE"}; }

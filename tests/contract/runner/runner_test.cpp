@@ -20,10 +20,11 @@ struct ProgramRun {
     std::string output;
 };
 
-// Runs the program in misbehaving.cpp, with its output and errors in one text. `environment`: "NAME=VALUE NAME=VALUE".
-ProgramRun run(const std::string& environment, const std::string& options) {
-    const std::string command =
-        "env -u GTEST_OUTPUT " + environment + " " + MISBEHAVING_PROGRAM + " " + options + " 2>&1";
+// Runs a program, by default that of misbehaving.cpp, with its output and errors in one text. `environment`:
+// "NAME=VALUE NAME=VALUE".
+ProgramRun run(const std::string& environment, const std::string& options,
+               const std::string& program = MISBEHAVING_PROGRAM) {
+    const std::string command = "env -u GTEST_OUTPUT " + environment + " " + program + " " + options + " 2>&1";
     std::FILE* pipe = ::popen(command.c_str(), "r");
     if (pipe == nullptr) throw std::runtime_error("cannot run " + command);
     ProgramRun out;
@@ -49,18 +50,20 @@ TEST(CaseRunner, PassesAndPrintsNothingOfAGoodCase) {
 TEST(CaseRunner, ReportsFailuresWithTheOutputAndTheLog) {
     const ProgramRun failed = run("MISBEHAVIOUR=print,fail", one_case);
     EXPECT_EQ(failed.status, 1) << failed.output;
-    EXPECT_THAT(
-        failed.output,
-        AllOf(ContainsRegex("life_cases.cpp:[0-9]+: Failure"), HasSubstr("no such port"),
-              HasSubstr("a word without a newline"), HasSubstr("output of Misbehaving/one_file.devices_are_named"),
-              HasSubstr("opened with depth 4"), HasSubstr("[  FAILED  ] Misbehaving/one_file.devices_are_named")));
+    EXPECT_THAT(failed.output,
+                AllOf(ContainsRegex("life_cases.cpp:[0-9]+: Failure"), HasSubstr("no such port"),
+                      ContainsRegex("the process of the case, pid [0-9]+: "),
+                      HasSubstr("rule: devices: each device has a name."), HasSubstr("a word without a newline"),
+                      HasSubstr("output of Misbehaving/one_file.devices_are_named"), HasSubstr("opened with depth 4"),
+                      HasSubstr("[  FAILED  ] Misbehaving/one_file.devices_are_named")));
 }
 
 TEST(CaseRunner, ReportsACrashAndContinuesWithTheNextCase) {
     const ProgramRun crashed = run("MISBEHAVIOUR=print,segmentation", two_cases);
     EXPECT_EQ(crashed.status, 1) << crashed.output;
     EXPECT_THAT(crashed.output,
-                AllOf(HasSubstr("the process of the case was killed by SIGSEGV"), HasSubstr("a word without a newline"),
+                AllOf(ContainsRegex("the process of the case was killed by SIGSEGV \\(pid [0-9]+\\)"),
+                      HasSubstr("rule: devices: each device has a name."), HasSubstr("a word without a newline"),
                       HasSubstr("[  FAILED  ] 2 tests, listed below"),
                       HasSubstr("[  FAILED  ] Misbehaving/own_files.devices_are_named")));
 }
@@ -108,8 +111,56 @@ TEST(CaseRunner, ReportsTheCrashOfOnePeByItsNumber) {
     EXPECT_EQ(good.status, 0) << good.output;
     const ProgramRun crashed = run("MISBEHAVIOUR=pe", filter);
     EXPECT_EQ(crashed.status, 1) << crashed.output;
-    EXPECT_THAT(crashed.output, AllOf(HasSubstr("the process of PE 1 was killed by SIGSEGV"),
+    EXPECT_THAT(crashed.output, AllOf(ContainsRegex("the process of PE 1 was killed by SIGSEGV \\(pid [0-9]+\\)"),
                                       Not(HasSubstr("the process of PE 0 was")), Not(HasSubstr("within 60 s"))));
+}
+
+TEST(CaseRunner, StatesThePeAndTheProcessOfAFailure) {
+    const ProgramRun failed = run("MISBEHAVIOUR=no_address", "--gtest_filter=*one_file.processes_reach_each_other");
+    EXPECT_EQ(failed.status, 1) << failed.output;
+    EXPECT_THAT(failed.output,
+                AllOf(ContainsRegex("PE 1, pid [0-9]+: .*an exception ended the case: address: it has no"),
+                      Not(HasSubstr("PE 0, pid")), HasSubstr("rule: put and atomic work between processes.")));
+}
+
+TEST(ContractPrograms, RefuseVariablesThatNobodyReads) {
+    const ProgramRun transport = run("", "'fault(self)' -c FAULT_SED=3", TRANSPORT_PROGRAM);
+    EXPECT_EQ(transport.status, 2) << transport.output;
+    EXPECT_THAT(transport.output, AllOf(HasSubstr("there is no variable NPUSHMEM_FAULT_SED"),
+                                        HasSubstr("did you mean NPUSHMEM_FAULT_SEED?"), HasSubstr("FAULT_DELAY")));
+    const ProgramRun bootstrap = run("", "uid -c NPUSHMEM_BOOTSTRAP_TIMEOT=3s", BOOTSTRAP_PROGRAM);
+    EXPECT_EQ(bootstrap.status, 2) << bootstrap.output;
+    EXPECT_THAT(bootstrap.output, HasSubstr("did you mean NPUSHMEM_BOOTSTRAP_TIMEOUT?"));
+}
+
+TEST(ContractPrograms, AcceptVariablesWithAndWithoutThePrefix) {
+    for (const char* given : {"-c FAULT_SEED=3", "-c NPUSHMEM_FAULT_SEED=3", "-c TIMEOUT=60s"}) {
+        const ProgramRun run_with =
+            run("", std::string("'fault(self)' --filter '*one_file.devices_are_named' ") + given, TRANSPORT_PROGRAM);
+        EXPECT_EQ(run_with.status, 0) << given << "\n" << run_with.output;
+    }
+    for (const char* given : {"-c BOOTSTRAP_TIMEOUT=30s", "-c NPUSHMEM_BOOTSTRAP_TIMEOUT=30s"}) {
+        const ProgramRun run_with =
+            run("", std::string("uid --ranks 1 --filter '*ranks_are_numbered' ") + given, BOOTSTRAP_PROGRAM);
+        EXPECT_EQ(run_with.status, 0) << given << "\n" << run_with.output;
+    }
+}
+
+TEST(ContractPrograms, ListCasesWithTheirRules) {
+    const ProgramRun transport = run("", "self --list --filter '*named:*forget_keeps*'", TRANSPORT_PROGRAM);
+    EXPECT_EQ(transport.status, 0) << transport.output;
+    EXPECT_THAT(transport.output,
+                AllOf(HasSubstr("self/one_file.\n  devices_are_named\n      devices: each device has a name.\n"),
+                      HasSubstr("  forget_keeps_mapped_memory\n      forget: mapped memory"),
+                      Not(HasSubstr("puts_arrive_whole"))));
+    for (const char* options : {"uid --list --ranks 3", "uid --list --of 3"}) {
+        const ProgramRun bootstrap = run("", options, BOOTSTRAP_PROGRAM);
+        EXPECT_EQ(bootstrap.status, 0) << bootstrap.output;
+        EXPECT_THAT(bootstrap.output,
+                    AllOf(HasSubstr("  describes_itself\n      The table: "), HasSubstr("uid/3_ranks.\n"),
+                          HasSubstr("  gathers_in_place\n      allgather: `send` may be")));
+    }
+    EXPECT_EQ(run("", "self --list --filter nothing", TRANSPORT_PROGRAM).status, 2);
 }
 
 TEST(CaseRunner, GivesTheProcessesTheProgramsOwnOptionsAndOneCaseOnly) {

@@ -26,7 +26,7 @@ std::string Leftovers::new_entries() const {
 }
 
 std::string Leftovers::found() const {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
     std::string out = new_entries();
     while (!out.empty() && std::chrono::steady_clock::now() < end) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -21,7 +21,7 @@
 namespace npushmem::api_test {
 namespace {
 
-constexpr int deadline_ms = 60'000;
+constexpr int deadline_ms = 240'000;
 
 struct Pipe {
     FileDescriptor read;

@@ -13,6 +13,12 @@ static long token = 0;
 
 int main(void) {
     npushmem_init();
+    int started = 0;
+    npushmem_query_initialized(&started);
+    if (!started) { /* the library has printed the cause */
+        fprintf(stderr, "ring: cannot start npushmem\n");
+        return 1;
+    }
     const int me = npushmem_my_pe();
     const int n = npushmem_n_pes();
     const int next = (me + 1) % n;

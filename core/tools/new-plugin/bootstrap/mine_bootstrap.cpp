@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <string_view>
@@ -78,35 +79,62 @@ std::uint64_t id_checksum(Id id) {
     return hash_of(id.first(checked_bytes), hash_of(std::as_bytes(std::span(plugin))));
 }
 
-Status check_id(Id id) {
-    const auto refuse = [](const std::string& why) {
-        return Status{Code::argument, "cannot join the job: the " + std::to_string(NPUSHMEM_UNIQUEID_BYTES) +
-                                          " bytes are no unique id of the bootstrap mine: " + why +
-                                          "; pass all bytes of this bootstrap's get_uniqueid unchanged to every rank"};
-    };
+// Returns why the bytes are no id of get_uniqueid; empty if they are one.
+std::string defect_of(Id id) {
     if (std::memcmp(id.data(), id_magic.data(), id_magic.size()) != 0)
-        return refuse("they begin with " + hexadecimal(id.first(id_magic.size())) + " instead of " +
-                      hexadecimal(std::as_bytes(std::span(id_magic))));
+        return "it begins with " + hexadecimal(id.first(id_magic.size())) + " instead of " +
+               hexadecimal(std::as_bytes(std::span(id_magic)));
     std::uint64_t stored = 0;
     std::memcpy(&stored, id.data() + checked_bytes, sizeof stored);
-    if (stored != id_checksum(id)) return refuse("the checksum is wrong");
-    return {};
+    return stored == id_checksum(id) ? "" : "its checksum is wrong";
 }
 
-// The name of the job's socket, or "" without an id and a session. It has the first bytes of the id, and a hash of all
-// of them, because a name is shorter than an id. The program's id must be one of get_uniqueid. NPUSHMEM_UNIQUEID serves
-// with any text: npushmem-run sets it to an id of another bootstrap unless NPUSHMEM_BOOTSTRAP selects this one.
-Result<std::string> socket_name(const Host& host, const npushmem_bootstrap_params& params) {
-    std::string text = host.config("UNIQUEID");
+// As defect_of, for the hexadecimal digits of an id.
+std::string defect_of_digits(const std::string& text) {
+    std::array<std::byte, NPUSHMEM_UNIQUEID_BYTES> id{};
+    if (text.size() != 2 * id.size()) return "it has " + std::to_string(text.size()) + " characters";
+    for (std::size_t i = 0; i < id.size(); ++i) {
+        const char* const digits = text.data() + 2 * i;
+        unsigned value = 0;
+        if (std::from_chars(digits, digits + 2, value, 16).ptr != digits + 2)
+            return "characters " + std::to_string(2 * i + 1) + " and " + std::to_string(2 * i + 2) +
+                   " are no hexadecimal digits";
+        id[i] = static_cast<std::byte>(value);
+    }
+    return defect_of(id);
+}
+
+// Finds the text that the ranks of the job have in common: the digits of the program's id, else NPUSHMEM_UNIQUEID, else
+// the session; "" without any. Messages have the start of an id only, because an id is a secret of the job.
+Result<std::string> find_common_text(const Host& host, const npushmem_bootstrap_params& params) {
     if (params.uniqueid != nullptr) {
         const Id id(static_cast<const std::byte*>(params.uniqueid), NPUSHMEM_UNIQUEID_BYTES);
-        if (Status valid = check_id(id); !valid.ok()) return valid;
-        text = hexadecimal(id);
+        const std::string defect = defect_of(id);
+        if (defect.empty()) return hexadecimal(id);
+        return Status{Code::argument, "cannot join the job: the given id is no unique id of the bootstrap mine: " +
+                                          defect + "; pass all " + std::to_string(NPUSHMEM_UNIQUEID_BYTES) +
+                                          " bytes of this bootstrap's get_uniqueid unchanged to every rank"};
     }
-    if (text.empty()) text = host.config("MINE_SESSION");
-    if (text.empty()) return std::string();
-    const std::uint64_t hash = hash_of(std::as_bytes(std::span(text)));
-    return "npushmem-mine-" + std::to_string(::geteuid()) + "-" + std::to_string(hash) + "-" + text.substr(0, 48);
+    std::string digits = host.config("UNIQUEID");
+    if (digits.empty()) return host.config("MINE_SESSION");
+    const std::string defect = defect_of_digits(digits);
+    if (defect.empty()) return digits;
+    const std::string start = digits.size() > 16 ? digits.substr(0, 16) + "..." : digits;
+    return Status{Code::config,
+                  "cannot join the job: NPUSHMEM_UNIQUEID='" + start + "' is no unique id of the bootstrap mine: " +
+                      defect + "; expected the " + std::to_string(2 * NPUSHMEM_UNIQUEID_BYTES) +
+                      " hexadecimal digits of this bootstrap's get_uniqueid. npushmem-run sets an id of the bootstrap "
+                      "uid unless it is started with NPUSHMEM_BOOTSTRAP=mine: set that and NPUSHMEM_MINE_SESSION"};
+}
+
+// The name of the job's socket, or "" for a process that nothing describes. It has the first characters of the text,
+// and a hash of all of them, because a name is shorter than an id.
+Result<std::string> socket_name(const Host& host, const npushmem_bootstrap_params& params) {
+    const auto text = find_common_text(host, params);
+    if (!text.ok() || text.value().empty()) return text;
+    const std::uint64_t hash = hash_of(std::as_bytes(std::span(text.value())));
+    return "npushmem-mine-" + std::to_string(::geteuid()) + "-" + std::to_string(hash) + "-" +
+           text.value().substr(0, 48);
 }
 
 Status check_place(int rank, int nranks) {

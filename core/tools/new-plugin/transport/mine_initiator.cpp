@@ -104,7 +104,7 @@ void Requester::send_all() {
     sent_count_.store(completed_count_.load(std::memory_order_relaxed) + sent_, std::memory_order_release);
     const bool waits_for_room = sent_ < operations_.size();
     if (std::exchange(waits_for_room_, waits_for_room) == waits_for_room) return;
-    poller_.watch(socket_.descriptor(), key_, waits_for_room ? Poller::Interest::both : Poller::Interest::input);
+    connection_->watch(waits_for_room ? Connection::Interest::both : Connection::Interest::input);
 }
 
 // Sends the next message of the operation. Returns false if there is no room or the connection is closed, which
@@ -121,9 +121,9 @@ bool Requester::send_one(Operation& operation, bool& finished) {
     }
     // Each piece of a get has a reply; all pieces of a put have one together.
     header.wants_reply = finished || is_get(operation) ? 1 : 0;
-    const bool has_payload = has_pieces && header.kind == Kind::put;
-    const std::byte* const payload = has_payload ? operation.local + operation.sent : nullptr;
-    if (socket_.send(header, payload, has_payload ? piece : 0) != Socket::Sent::yes) return false;
+    const std::uint64_t payload_bytes = header.kind == Kind::put ? piece : 0;
+    if (connection_->send(header, {operation.local + operation.sent, payload_bytes}) != Connection::Sent::yes)
+        return false;
     operation.sent += piece;
     operation.replies_due += header.wants_reply;
     return true;
@@ -142,23 +142,22 @@ void Requester::pop_completed() {
     }
 }
 
-Requester::State Requester::progress(std::span<std::byte> buffer) {
+Code Requester::progress(std::span<std::byte> buffer) {
     {
         const std::lock_guard lock(mutex_);
-        if (failure_ != Code::ok) return State::open;  // was reported
+        if (failure_ != Code::ok) return Code::ok;  // was reported
         send_all();
         pop_completed();
     }
     for (int i = 0; i < max_replies_per_pass; ++i) {
         std::size_t bytes = 0;
-        switch (socket_.receive(buffer, bytes)) {
-            case Socket::Received::none: return State::open;
-            case Socket::Received::closed: return peer_said_bye_ ? State::closed : State::dead;
-            case Socket::Received::message: break;
-        }
-        if (!handle(buffer.first(bytes))) return State::malformed;
+        const Connection::Received received = connection_->receive(buffer, bytes);
+        if (received == Connection::Received::none) return Code::ok;
+        if (received == Connection::Received::closed) return Code::unreachable;
+        if (received == Connection::Received::broken) return Code::peer_dead;
+        if (!handle(buffer.first(bytes))) return Code::protocol;
     }
-    return State::open;
+    return Code::ok;
 }
 
 // Returns false if the reply is malformed.
@@ -166,10 +165,6 @@ bool Requester::handle(std::span<const std::byte> message) {
     Header reply;
     std::span<const std::byte> payload;
     if (!parse(message, reply, payload)) return false;
-    if (reply.kind == Kind::bye) {
-        peer_said_bye_ = true;
-        return true;
-    }
     const std::lock_guard lock(mutex_);
     if (reply.kind != Kind::reply || reply.code > 0 || payload.size() != reply.bytes) return false;
     if (operations_.empty() || operations_.front().replies_due == 0) return false;
@@ -211,6 +206,8 @@ void Requester::fail(Code code) {
     for (const Operation& each : operations_) each.queue->complete();
     operations_.clear();
     sent_ = 0;
+    waits_for_room_ = false;
+    connection_.reset();
 }
 
 }  // namespace mine_plugin

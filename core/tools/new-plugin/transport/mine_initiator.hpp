@@ -65,9 +65,8 @@ public:
         std::uint64_t depth;  // operations in flight
         std::uint64_t piece;  // bytes of one message
     };
-    // `poller` reports `key` when `progress` can do something; the caller has added the socket.
-    Requester(int pe, Socket socket, Limits limits, const Poller& poller, std::uint64_t key)
-        : pe_(pe), socket_(std::move(socket)), limits_(limits), poller_(poller), key_(key) {}
+    Requester(int pe, std::unique_ptr<Connection> connection, Limits limits)
+        : pe_(pe), limits_(limits), connection_(std::move(connection)) {}
 
     // Code::again: `depth` operations are in flight. Otherwise as the connection failed. token: see is_complete.
     Code post(Operation operation, std::uint64_t& token);
@@ -76,14 +75,16 @@ public:
     // Drops what is outstanding for this queue. Afterwards none of its local memory is accessed.
     void drop(const Queue& queue);
 
-    enum class State { open, closed, dead, malformed };
     // Sends what has room, then receives replies. For one thread at a time. `buffer` is scratch memory for one message.
-    State progress(std::span<std::byte> buffer);
-    // Fails what is in flight, and every later post, with `code`.
+    // ok: the connection is open, or `fail` was called; otherwise as Responder::progress.
+    Code progress(std::span<std::byte> buffer);
+    // Fails what is in flight, and every later post, with `code`; ends the connection. Not during `progress`.
     void fail(Code code);
 
     [[nodiscard]] int pe() const { return pe_; }
-    [[nodiscard]] const Socket& socket() const { return socket_; }
+    void close() {
+        if (connection_) connection_->close();
+    }
 
 private:
     void send_all();
@@ -93,15 +94,12 @@ private:
     void pop_completed();
 
     const int pe_;
-    const Socket socket_;
     const Limits limits_;
-    const Poller& poller_;
-    const std::uint64_t key_;
-    mutable std::mutex mutex_;
+    std::unique_ptr<Connection> connection_;  // null after `fail`
+    std::mutex mutex_;
     std::deque<Operation> operations_;  // in flight
     std::size_t sent_ = 0;              // the first so many of them are sent
     bool waits_for_room_ = false;
-    bool peer_said_bye_ = false;  // used by `progress` only
     Code failure_ = Code::ok;
     std::atomic<std::uint64_t> posted_count_{0};
     std::atomic<std::uint64_t> sent_count_{0};

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <string>
 
 #include "npushmem/plugin/local_atomic.hpp"
 
@@ -11,6 +12,15 @@ namespace {
 
 // A connection's share of one pass over all connections.
 constexpr int max_messages_per_pass = 64;
+constexpr std::uint64_t handle_magic = 0x6e707573686d656d;
+
+// FNV-1a over the fields, word by word. Detects damage, not forgery.
+std::uint64_t checksum_of(const Handle& handle) {
+    std::uint64_t sum = 0xcbf29ce484222325;
+    for (const std::uint64_t word : {handle_magic, handle.region, handle.bytes, handle.pe})
+        sum = (sum ^ word) * 0x100000001b3;
+    return sum ^ (sum >> 29);
+}
 
 template <class Word>
 bool is_one_word(const void* address, std::uint64_t bytes) {
@@ -72,6 +82,30 @@ std::uint64_t accessed_bytes(const Header& request) {
 
 }  // namespace
 
+Result<Handle> Handle::decode(std::span<const std::byte> bytes, int pe) {
+    Handle out;
+    if (bytes.size() != sizeof out)
+        return Status{Code::protocol, "a memory handle of PE " + std::to_string(pe) + " has " +
+                                          std::to_string(bytes.size()) + " bytes; transport mine expects " +
+                                          std::to_string(sizeof out)};
+    std::memcpy(&out, bytes.data(), sizeof out);
+    if (out.checksum != checksum_of(out))
+        return Status{Code::protocol, "a memory handle of PE " + std::to_string(pe) +
+                                          " is damaged, or none of transport mine: its checksum is wrong"};
+    if (pe < 0 || out.pe != static_cast<std::uint64_t>(pe))
+        return Status{Code::argument,
+                      "a memory handle of PE " + std::to_string(out.pe) + " was given for PE " + std::to_string(pe)};
+    return out;
+}
+
+Bytes Handle::encode() const {
+    Handle complete = *this;
+    complete.checksum = checksum_of(complete);
+    Bytes out(sizeof complete);
+    std::memcpy(out.data(), &complete, sizeof complete);
+    return out;
+}
+
 std::uint64_t Regions::add(const npushmem_memory& memory) {
     const std::lock_guard lock(mutex_);
     regions_[++last_region_] = {static_cast<std::byte*>(memory.base), memory.bytes};
@@ -98,18 +132,20 @@ Code Regions::execute(const Header& request, std::span<const std::byte> payload,
     }
 }
 
-Responder::State Responder::progress(std::span<std::byte> buffer) {
-    if (reply_waits_ && !send_reply()) return State::open;
+Code Responder::progress(std::span<std::byte> buffer) {
+    const bool waited = reply_waits_;
+    if (waited && !send_reply()) return Code::ok;
     for (int i = 0; i < max_messages_per_pass && !reply_waits_; ++i) {
         std::size_t bytes = 0;
-        switch (socket_.receive(buffer, bytes)) {
-            case Socket::Received::none: return State::open;
-            case Socket::Received::closed: return said_bye_ || pe_ < 0 ? State::closed : State::dead;
-            case Socket::Received::message: break;
-        }
-        if (!handle(buffer.first(bytes))) return State::malformed;
+        const Connection::Received received = connection_->receive(buffer, bytes);
+        if (received == Connection::Received::none) break;
+        if (received == Connection::Received::closed) return Code::unreachable;
+        if (received == Connection::Received::broken) return pe_ < 0 ? Code::unreachable : Code::peer_dead;
+        if (!handle(buffer.first(bytes))) return Code::protocol;
     }
-    return State::open;
+    if (waited != reply_waits_)
+        connection_->watch(reply_waits_ ? Connection::Interest::room : Connection::Interest::input);
+    return Code::ok;
 }
 
 // Returns false if the message is malformed. A valid request that cannot be executed is answered with its code.
@@ -125,10 +161,6 @@ bool Responder::handle(std::span<const std::byte> message) {
         return good;
     }
     if (pe_ < 0 || request.kind == Kind::reply) return false;
-    if (request.kind == Kind::bye) {
-        said_bye_ = true;
-        return true;
-    }
     // A reply is one message: a request for more would need more memory than the limit of this connection.
     if (request.kind == Kind::get && request.bytes > max_piece) return false;
     reply_payload_.clear();
@@ -146,7 +178,7 @@ bool Responder::handle(std::span<const std::byte> message) {
 
 // Returns false if there is no room. A closed connection drops the reply: the next receive reports the end.
 bool Responder::send_reply() {
-    reply_waits_ = socket_.send(reply_, reply_payload_.data(), reply_payload_.size()) == Socket::Sent::full;
+    reply_waits_ = connection_->send(reply_, reply_payload_) == Connection::Sent::full;
     return !reply_waits_;
 }
 

@@ -4,12 +4,26 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 
 #include "mine_wire.hpp"
 
 namespace mine_plugin {
+
+// Registered memory, as its owner describes it to peers. The checksum detects damaged handles.
+struct Handle {
+    std::uint64_t region = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t pe = 0;
+    std::uint64_t checksum = 0;
+
+    // Code::protocol if the bytes are no handle of this transport, Code::argument if it belongs to another PE.
+    static Result<Handle> decode(std::span<const std::byte> bytes, int pe);
+    [[nodiscard]] Bytes encode() const;
+};
 
 // The registered memory. Any thread.
 class Regions {
@@ -34,36 +48,30 @@ private:
 
 // One peer's connection. For one thread at a time.
 //
-// At most one reply waits for room in the socket. Until it is sent, no further request is read: a peer that reads no
-// replies stops itself, and this PE needs no more memory than one message.
+// At most one reply waits for room in the connection. Until it is sent, no further request is read: a peer that reads
+// no replies stops itself, and this PE needs no more memory than one message.
 class Responder {
 public:
-    Responder(Socket socket, Regions& regions, std::uint64_t secret)
-        : socket_(std::move(socket)), regions_(regions), secret_(secret) {}
+    Responder(std::unique_ptr<Connection> connection, Regions& regions, std::uint64_t secret)
+        : connection_(std::move(connection)), regions_(regions), secret_(secret) {}
 
-    enum class State {
-        open,
-        closed,     // with a bye, or by a process that had not said hello
-        dead,       // without a bye
-        malformed,  // a message is not valid
-    };
     // Sends a waiting reply, then receives and executes requests. `buffer` is scratch memory for one message.
-    State progress(std::span<std::byte> buffer);
+    // ok: the connection is open; unreachable: the peer has closed it, or never said hello; peer_dead: the peer has
+    // ended without closing it; protocol: a message is malformed.
+    Code progress(std::span<std::byte> buffer);
 
-    [[nodiscard]] bool has_unsent_reply() const { return reply_waits_; }
     // -1 before the hello.
     [[nodiscard]] int pe() const { return pe_; }
-    [[nodiscard]] const Socket& socket() const { return socket_; }
+    void close() { connection_->close(); }
 
 private:
     bool handle(std::span<const std::byte> message);
     bool send_reply();
 
-    Socket socket_;
+    std::unique_ptr<Connection> connection_;
     Regions& regions_;
     std::uint64_t secret_;
     int pe_ = -1;
-    bool said_bye_ = false;
     Code failure_ = Code::ok;  // the first one since the last reply
     Header reply_;
     Bytes reply_payload_;

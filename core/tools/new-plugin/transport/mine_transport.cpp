@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mine_transport.hpp"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <array>
 #include <charconv>
-#include <csignal>
-#include <cstring>
+#include <string>
 
 #include "npushmem/plugin/local_atomic.hpp"
 
@@ -20,15 +15,6 @@ using npushmem::RegisteredMemory;
 using npushmem::Transport;
 
 namespace {
-
-// The keys of the poller: a kind in the upper half, a number in the lower.
-constexpr std::uint64_t wake_key = 1;
-constexpr std::uint64_t listener_key = 2;
-constexpr std::uint64_t requester_keys = std::uint64_t{1} << 32;
-constexpr std::uint64_t responder_keys = std::uint64_t{2} << 32;
-
-// Beyond this number events are dropped; the log has them.
-constexpr std::size_t max_events = 1024;
 
 struct Range {
     std::uint64_t min;
@@ -49,6 +35,18 @@ bool is_same_host(const npushmem_host_id& a, const npushmem_host_id& b) {
     return a.machine == b.machine && a.space == b.space && a.emulated == b.emulated;
 }
 
+// Checks everything that this side knows, and fills in the request. The target checks again.
+Code check(const Import* import, const npushmem_rma& op, Kind kind, Header& data) {
+    if (import == nullptr || import->pe != op.pe) return Code::argument;
+    if (!fits(op.offset, op.bytes, import->bytes)) return Code::range;
+    if (op.bytes > 0 && op.local == nullptr && (kind == Kind::put || kind == Kind::get)) return Code::argument;
+    data.kind = kind;
+    data.region = import->region;
+    data.offset = op.offset;
+    data.bytes = op.bytes;
+    return Code::ok;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Transport>> MineTransport::open(const Host& host, const npushmem_transport_params& params) {
@@ -59,50 +57,11 @@ Result<std::unique_ptr<Transport>> MineTransport::open(const Host& host, const n
     if (params.pe < 0 || params.pe >= params.npes || params.npes > 1 << Token::pe_bits)
         return Status{Code::range, "PE " + std::to_string(params.pe) + " of " + std::to_string(params.npes) +
                                        " PEs: expected at most " + std::to_string(1 << Token::pe_bits) + " PEs"};
-    auto poller = Poller::make();
-    if (!poller.ok()) return poller.status();
-    std::unique_ptr<MineTransport> out(
-        new MineTransport(host, params, {depth.value(), piece.value()}, std::move(poller).value()));
-    if (Status started = out->start(); !started.ok()) return started;
-    return std::unique_ptr<Transport>(std::move(out));
-}
-
-Status MineTransport::start() {
-    auto listener = Socket::listen(address_);
-    if (!listener.ok()) return listener.status();
-    listener_ = std::move(listener).value();
-    wake_ = Socket(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!wake_.is_open()) return system_failure("cannot make an event descriptor");
-    if (Status added = poller_.add(wake_.descriptor(), wake_key); !added.ok()) return added;
-    if (Status added = poller_.add(listener_.descriptor(), listener_key); !added.ok()) return added;
-    // The thread inherits the mask: the program's signal handlers run in the program's threads.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    host_.log(LogLevel::debug, "PE " + std::to_string(params_.pe) + " listens on @" + address_.name);
-    return {};
-}
-
-MineTransport::~MineTransport() {
-    if (!thread_.joinable()) return;                   // open failed
-    stopping_.store(true, std::memory_order_relaxed);  // published by the write
-    const std::uint64_t one = 1;
-    (void)!::write(wake_.descriptor(), &one, sizeof one);
-    thread_.join();
-    say_goodbye();
-}
-
-// A peer that has connected and was not accepted yet gets its goodbye as well, or it would report a death.
-void MineTransport::say_goodbye() {
-    for (const auto& requester : requesters_)
-        if (requester->pe() != params_.pe) requester->socket().say_goodbye();
-    for (const auto& entry : responders_)
-        if (entry.second.pe() != params_.pe) entry.second.socket().say_goodbye();
-    for (Socket waiting = listener_.accept(limits_.piece); waiting.is_open(); waiting = listener_.accept(limits_.piece))
-        waiting.say_goodbye();
+    auto wire = SocketWire::open(piece.value());
+    if (!wire.ok()) return wire.status();
+    host.log(LogLevel::debug, "PE " + std::to_string(params.pe) + " listens on @" + wire.value().address().name);
+    return std::unique_ptr<Transport>(
+        new MineTransport(host, params, {depth.value(), piece.value()}, std::move(wire).value()));
 }
 
 Reach MineTransport::reach(const npushmem_peer& peer) {
@@ -110,23 +69,6 @@ Reach MineTransport::reach(const npushmem_peer& peer) {
     if (peer.host.user != params_.host.user) return {0, 0, 0, "same host, but another user"};
     if (peer.address == nullptr) return {0, 0, 0, "the peer has not opened transport mine"};
     return {capabilities, npushmem::all_atomics, npushmem::all_atomics, "same host, Unix socket"};
-}
-
-Status MineTransport::connect(const npushmem_peer& peer) {
-    const std::string who = "PE " + std::to_string(peer.pe);
-    if (peer.pe < 0 || peer.pe >= params_.npes)
-        return {Code::range, who + " is outside a job of " + std::to_string(params_.npes) + " PEs"};
-    if (requester_of(peer.pe) != nullptr) return {Code::state, who + " is already connected"};
-    const auto address = Address::decode(peer);
-    if (!address.ok()) return address.status();
-    auto socket = Socket::connect(address.value(), params_.pe, limits_.piece);
-    if (!socket.ok()) return socket.status().within("connect to " + who);
-    const std::uint64_t key = requester_keys | static_cast<std::uint64_t>(peer.pe);
-    const int descriptor = socket.value().descriptor();
-    requesters_.push_back(std::make_unique<Requester>(peer.pe, std::move(socket).value(), limits_, poller_, key));
-    // Release: pairs with the load in requester_of. Before `add`, so that the thread finds the key's object.
-    requester_of_[static_cast<std::size_t>(peer.pe)].store(requesters_.back().get(), std::memory_order_release);
-    return poller_.add(descriptor, key);
 }
 
 Result<RegisteredMemory> MineTransport::register_memory(const npushmem_memory& memory) {
@@ -156,59 +98,22 @@ Result<std::uint64_t> MineTransport::create_queue() { return queues_.insert(std:
 Code MineTransport::destroy_queue(std::uint64_t queue) {
     const auto removed = queues_.remove(queue);
     if (!removed) return Code::argument;
-    // Not `requesters_`, which another thread in `connect` may change.
-    for (int pe = 0; pe < params_.npes; ++pe)
-        if (Requester* const requester = requester_of(pe); requester != nullptr) requester->drop(**removed);
-    return Code::ok;
-}
-
-Requester* MineTransport::requester_of(int pe) const {
-    if (pe < 0 || pe >= params_.npes) return nullptr;
-    // Acquire: pairs with the store in `connect`: the object is complete.
-    return requester_of_[static_cast<std::size_t>(pe)].load(std::memory_order_acquire);
-}
-
-// Checks everything that this side knows, and fills in the request. The target checks again.
-Code MineTransport::check(const npushmem_rma& op, Kind kind, Header& data) {
-    const Import* const import = imports_.find(op.remote);
-    if (import == nullptr || import->pe != op.pe) return Code::argument;
-    if (!fits(op.offset, op.bytes, import->bytes)) return Code::range;
-    if (op.bytes > 0 && op.local == nullptr && (kind == Kind::put || kind == Kind::get)) return Code::argument;
-    data.kind = kind;
-    data.region = import->region;
-    data.offset = op.offset;
-    data.bytes = op.bytes;
-    return Code::ok;
-}
-
-Code MineTransport::post(std::uint64_t queue, int pe, Operation operation, std::uint64_t* token) {
-    const std::shared_ptr<Queue>* const found = queues_.find(queue);
-    if (found == nullptr) return Code::argument;
-    std::uint64_t number = 0;
-    const bool empty = operation.data.bytes == 0 && !operation.last;
-    if (!empty) {
-        Requester* const requester = requester_of(pe);
-        if (requester == nullptr) return Code::state;  // not connected
-        operation.queue = *found;
-        const Code code = requester->post(std::move(operation), number);
-        if (code != Code::ok) return code;
-    }
-    if (token != nullptr) *token = number;
+    connections_.drop(**removed);
     return Code::ok;
 }
 
 Code MineTransport::put(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
     Operation operation;
     operation.local = static_cast<std::byte*>(op.local);
-    const Code code = check(op, Kind::put, operation.data);
-    return code == Code::ok ? post(queue, op.pe, std::move(operation), token) : code;
+    const Code code = check(imports_.find(op.remote), op, Kind::put, operation.data);
+    return code == Code::ok ? connections_.post(queues_.find(queue), op.pe, std::move(operation), token) : code;
 }
 
 Code MineTransport::get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
     Operation operation;
     operation.local = static_cast<std::byte*>(op.local);
-    const Code code = check(op, Kind::get, operation.data);
-    return code == Code::ok ? post(queue, op.pe, std::move(operation), token) : code;
+    const Code code = check(imports_.find(op.remote), op, Kind::get, operation.data);
+    return code == Code::ok ? connections_.post(queues_.find(queue), op.pe, std::move(operation), token) : code;
 }
 
 Code MineTransport::atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) {
@@ -217,7 +122,8 @@ Code MineTransport::atomic(std::uint64_t queue, const npushmem_atomic& op, std::
     if (npushmem::fetches(op.operation) && op.result == nullptr) return Code::argument;
     Operation operation;
     Header& last = operation.last.emplace();
-    const Code code = check({op.pe, 0, op.remote, op.offset, nullptr, op.width}, Kind::atomic, last);
+    const Code code =
+        check(imports_.find(op.remote), {op.pe, 0, op.remote, op.offset, nullptr, op.width}, Kind::atomic, last);
     if (code != Code::ok) return code;
     last.bytes = 0;  // no payload
     last.operation = op.operation;
@@ -225,22 +131,23 @@ Code MineTransport::atomic(std::uint64_t queue, const npushmem_atomic& op, std::
     last.operand = op.operand;
     last.compare = op.compare;
     operation.result = npushmem::fetches(op.operation) ? op.result : nullptr;
-    return post(queue, op.pe, std::move(operation), token);
+    return connections_.post(queues_.find(queue), op.pe, std::move(operation), token);
 }
 
 Code MineTransport::put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) {
     if (op.operation > NPUSHMEM_SIGNAL_ADD || op.signal_offset % sizeof op.signal != 0) return Code::argument;
     Operation operation;
     operation.local = static_cast<std::byte*>(op.data.local);
-    Code code = check(op.data, Kind::put, operation.data);
+    Code code = check(imports_.find(op.data.remote), op.data, Kind::put, operation.data);
     if (code != Code::ok) return code;
     Header& last = operation.last.emplace();
-    code = check({op.data.pe, 0, op.signal_remote, op.signal_offset, nullptr, sizeof op.signal}, Kind::signal, last);
+    code = check(imports_.find(op.signal_remote),
+                 {op.data.pe, 0, op.signal_remote, op.signal_offset, nullptr, sizeof op.signal}, Kind::signal, last);
     if (code != Code::ok) return code;
     last.bytes = 0;  // no payload
     last.operation = static_cast<std::uint8_t>(op.operation);
     last.operand = op.signal;
-    return post(queue, op.data.pe, std::move(operation), token);
+    return connections_.post(queues_.find(queue), op.data.pe, std::move(operation), token);
 }
 
 // A target executes the requests of this PE in the order in which they were posted.
@@ -249,119 +156,13 @@ Code MineTransport::fence(std::uint64_t queue) { return queues_.find(queue) != n
 Code MineTransport::quiet(std::uint64_t queue) {
     const std::shared_ptr<Queue>* const found = queues_.find(queue);
     if (found == nullptr) return Code::argument;
-    if (!(*found)->is_quiet()) (void)run_once(0);
+    if (!(*found)->is_quiet()) (void)connections_.progress(0);
     return (*found)->is_quiet() ? (*found)->take_failures() : Code::again;
 }
 
 Code MineTransport::test(std::uint64_t queue, std::uint64_t token) {
     const std::shared_ptr<Queue>* const found = queues_.find(queue);
-    if (found == nullptr) return Code::argument;
-    if (token == 0) return Code::ok;
-    const Requester* const requester = requester_of(static_cast<int>(Token::decode(token).pe));
-    if (requester == nullptr) return Code::argument;
-    const Code code = requester->test(**found, token);
-    if (code != Code::again) return code;
-    (void)run_once(0);
-    return requester->test(**found, token);
-}
-
-Code MineTransport::progress() { return run_once(0) ? Code::ok : Code::again; }
-
-Code MineTransport::poll_event(npushmem_event& out) {
-    // Acquire: pairs with the store in `report`; a late view only delays the event to the next call.
-    if (!has_events_.load(std::memory_order_acquire)) return Code::again;
-    const std::lock_guard lock(events_mutex_);
-    if (events_.empty()) return Code::again;
-    out = events_.front();
-    events_.pop_front();
-    has_events_.store(!events_.empty(), std::memory_order_release);
-    return Code::ok;
-}
-
-void MineTransport::report(Code code, int pe, const std::string& message) {
-    host_.log(LogLevel::info, message);
-    npushmem_event event{};
-    event.struct_size = sizeof event;
-    event.code = static_cast<std::int32_t>(code);
-    event.pe = pe;
-    event.message[message.copy(event.message, sizeof event.message - 1)] = '\0';
-    const std::lock_guard lock(events_mutex_);
-    if (events_.size() < max_events) events_.push_back(event);
-    has_events_.store(true, std::memory_order_release);
-}
-
-// Two connections end when a peer dies, the one from it and the one to it; the program gets one event.
-void MineTransport::report_death(int pe) {
-    if (!dead_.insert(pe).second) return;
-    report(Code::peer_dead, pe, "PE " + std::to_string(pe) + " has ended without closing its connection");
-}
-
-void MineTransport::run() {
-    while (!stopping_.load(std::memory_order_relaxed)) (void)run_once(-1);  // published by the event descriptor
-}
-
-// Returns whether a connection was served.
-bool MineTransport::run_once(int timeout_ms) {
-    std::array<std::uint64_t, Poller::max_ready> keys;
-    const int count = poller_.wait(keys, timeout_ms);
-    if (count == 0) return false;
-    const std::lock_guard lock(progress_mutex_);
-    for (int i = 0; i < count; ++i) serve(keys[static_cast<std::size_t>(i)]);
-    return true;
-}
-
-// Another thread may have served the key meanwhile: then there is nothing to receive, or no such connection.
-void MineTransport::serve(std::uint64_t key) {
-    if (key == wake_key) return;
-    if (key == listener_key) return accept_all();
-    if (key < responder_keys) return serve_replies(*requester_of(static_cast<int>(key - requester_keys)));
-    const auto found = responders_.find(key);
-    if (found != responders_.end()) serve_peer(key, found->second);
-}
-
-void MineTransport::accept_all() {
-    for (;;) {
-        Socket socket = listener_.accept(limits_.piece);
-        if (!socket.is_open()) return;
-        const std::uint64_t key = responder_keys + ++last_responder_;
-        const Status added = poller_.add(socket.descriptor(), key);
-        if (!added.ok()) return report(Code::system, -1, added.message());
-        responders_.try_emplace(key, std::move(socket), regions_, address_.secret);
-    }
-}
-
-void MineTransport::serve_peer(std::uint64_t key, Responder& responder) {
-    const bool waited = responder.has_unsent_reply();
-    const Responder::State state = responder.progress(buffer_);
-    if (state == Responder::State::open) {
-        if (responder.has_unsent_reply() == waited) return;
-        const auto interest = waited ? Poller::Interest::input : Poller::Interest::room;
-        return poller_.watch(responder.socket().descriptor(), key, interest);
-    }
-    if (state == Responder::State::dead) report_death(responder.pe());
-    if (state == Responder::State::malformed)
-        report(
-            Code::protocol, responder.pe(),
-            "a malformed request of PE " + std::to_string(responder.pe()) + " (-1: unknown); its connection is closed");
-    responders_.erase(key);  // closes the socket, which leaves the poller
-}
-
-void MineTransport::serve_replies(Requester& requester) {
-    const Requester::State state = requester.progress(buffer_);
-    if (state == Requester::State::open) return;
-    poller_.remove(requester.socket().descriptor());
-    const int pe = requester.pe();
-    // The event first: a caller whose operation fails finds it.
-    if (state == Requester::State::dead) {
-        report_death(pe);
-        requester.fail(Code::peer_dead);
-    } else if (state == Requester::State::malformed) {
-        report(Code::protocol, pe,
-               "a malformed reply of PE " + std::to_string(pe) + "; its connection is not used again");
-        requester.fail(Code::protocol);
-    } else {
-        requester.fail(Code::unreachable);  // the peer has closed its transport
-    }
+    return found != nullptr ? connections_.test(**found, token) : Code::argument;
 }
 
 }  // namespace mine_plugin

@@ -150,7 +150,7 @@ void test_barriers(Kernels& kernels, const Job& job) {
             for (std::uint64_t round = 1; round <= rounds; ++round) {
                 if (core.index() == 0) core.signal_set_on(flag, round, job.right());
                 barrier(core);
-                if (core.index() == 0) kernels.expect("told", round, core.signal_fetch(flag));
+                if (core.index() == 0) kernels.expect("signal_fetch", round, core.signal_fetch(flag));
                 barrier(core);
             }
         });

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program of OpenSHMEM in C11, as others write it: standard header, generic functions, and a profiling tool's
- * replacement of one of them. Prints what differs; the exit status tells. */
+ * replacement of one of them. Prints what differs; the exit status is 1 then. */
 #include <pshmem.h>
 #include <stdio.h>
 #include <string.h>

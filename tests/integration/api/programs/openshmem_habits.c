@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What programs of OpenSHMEM do beyond the standard's text, or in the words of its earlier versions, and other
- * libraries let pass: they run here as well. Prints what differs; the exit status tells. */
+ * libraries let pass: they run here as well. Prints what differs; the exit status is 1 then. */
 #include <mpp/shmem.h>
 #include <mpp/shmemx.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The selections of the start as values: they agree with the rest of the interface and, as far as the arguments tell
+// The selections of the start as values: they agree with the rest of the interface and, as far as the arguments show
 // them, with the user's selection. Arguments: self=<transport>:<mapped>, near=... (other PEs of the host), and
 // far=<transport>:<proxied> (PEs of other hosts, never mapped).
 #include "tests/integration/api/programs/selections.h"

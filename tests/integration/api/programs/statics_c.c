@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Static variables as symmetric objects in C, as programs of OpenSHMEM have them: standard names, start_pes, pSync and
- * pWrk in static storage. Prints what differs; the exit status tells. */
+ * pWrk in static storage. Prints what differs; the exit status is 1 then. */
 #include <shmem.h>
 #include <stdio.h>
 

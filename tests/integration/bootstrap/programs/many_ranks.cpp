@@ -89,7 +89,7 @@ int run(Plan plan) {
     BootstrapSubject subject;
     subject.name = "uid";
     subject.config["BOOTSTRAP_UID_SOCK_IFNAME"] = "lo";
-    subject.config["BOOTSTRAP_TIMEOUT"] = "60s";
+    subject.config["BOOTSTRAP_TIMEOUT"] = "300s";
     subject.open = [plugin = loaded.value()](
                        const npushmem_host& host,
                        const npushmem_bootstrap_params& params) -> Result<std::unique_ptr<Bootstrap>> {
@@ -102,7 +102,7 @@ int run(Plan plan) {
         return make_uniqueid(*plugin, host, id);
     };
     const auto begin = Clock::now();
-    const RanksResult result = run_ranks(subject, plan.ranks, std::chrono::seconds(170), RankOutput::passed_on,
+    const RanksResult result = run_ranks(subject, plan.ranks, std::chrono::seconds(570), RankOutput::passed_on,
                                          [&](Rank& rank) { return run_rank(rank, plan); });
     if (!result.report.empty()) std::cerr << result.report;
     const int failed = result.failed;

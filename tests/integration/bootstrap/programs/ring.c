@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rank as the launcher tells it, for misbehaviour before there is a PE number. */
+/* The rank as the launcher states it, for misbehaviour before there is a PE number. */
 static int launched_rank(void) {
     static const char* const names[] = {"NPUSHMEM_PE", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "PMI_ID"};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i)

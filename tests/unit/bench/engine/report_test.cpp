@@ -9,6 +9,7 @@ namespace npushmem::bench {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 ReportHead head() { return {"put", "a machine", 2, 21.5, {}}; }
@@ -37,6 +38,16 @@ TEST(TextReport, NamesPointVariantsRateAndRatio) {
     EXPECT_THAT(text, HasSubstr("102.40 GB/s"));
     EXPECT_THAT(text, HasSubstr("1.250 ± 0.000"));
     EXPECT_THAT(text, HasSubstr("21.5 ns"));
+}
+
+TEST(TextReport, StatesWhyAPointHasNoBaseline) {
+    auto points = one_point();
+    EXPECT_THAT(text_report(head(), points), Not(HasSubstr("no baseline")));
+    EXPECT_FALSE(nlohmann::json::parse(json_report(head(), points))["points"][0].contains("no_baseline"));
+    points[0].variants.pop_back();
+    points[0].no_baseline = "nothing is mapped";
+    EXPECT_THAT(text_report(head(), points), HasSubstr("\nput 1 KiB: no baseline: nothing is mapped\n"));
+    EXPECT_EQ(nlohmann::json::parse(json_report(head(), points))["points"][0]["no_baseline"], "nothing is mapped");
 }
 
 TEST(CsvReport, OneLineForEachVariant) {

@@ -154,6 +154,7 @@ TEST(LayerFiles, TheReportOfACombineDescribesItsMode) {
     CombineResult result = combine_result();
     const std::string direct = combine_report(a_case(), options_for("direct"), result, "the map", "the nics");
     EXPECT_THAT(direct, AllOf(HasSubstr("rows go straight to their slots with ordinary stores"),
+                              HasSubstr("the host puts rows to PEs whose memory is not mapped here"),
                               HasSubstr("32 bytes of signals per call (0.8000 % of the payload)"), HasSubstr("the map"),
                               HasSubstr("the nics")));
     result.traffic = {20, 0, 60, 40, 10, 5};
@@ -170,6 +171,7 @@ TEST(LayerFiles, TheReportOfADispatchDescribesDispatchAndCombine) {
     const std::string text = dispatch_report(a_case(), options_for("chunked"), dispatch_result(), "", "");
     EXPECT_THAT(text, AllOf(HasSubstr("mode chunked, room for 33 rows on each"),
                             HasSubstr("rows go straight to their experts with ordinary stores"),
+                            HasSubstr("the host puts rows to PEs whose memory is not mapped here"),
                             HasSubstr("rows go through a ring to each PE"), HasSubstr("every byte of 40 rows")));
 }
 

@@ -155,7 +155,7 @@ TEST(Job, FailsSessionsThatLackARankThatHasEnded) {
     Job job{Credentials{}};
     EXPECT_TRUE(enter(job.session_for(join_of(0, 3), start), join_of(0, 3)).ok());
     EXPECT_EQ(job.fail_for_ended_rank(start), nullptr);
-    job.rank_ended(0, 3, "PE 0 ended");  // has joined: its connection tells
+    job.rank_ended(0, 3, "PE 0 ended");  // has joined: its connection reports the end
     job.rank_ended(1, 2, "PE 1 of another job ended");
     job.rank_ended(3, 3, "a rank that the job does not have ended");
     EXPECT_EQ(job.fail_for_ended_rank(start), nullptr);

@@ -42,7 +42,7 @@ public:
         }
         UniqueIdBytes id{};
         const bool received = ::read(id_reading.get(), id.data(), id.size()) == static_cast<ssize_t>(id.size());
-        const std::string message = received ? ThreadJob(id).run_rank(rank, ranks, body).message() : "was told no id";
+        const std::string message = received ? ThreadJob(id).run_rank(rank, ranks, body).message() : "received no id";
         (void)!::write(writing.get(), message.data(), message.size());
         ::_exit(0);
     }
@@ -55,7 +55,7 @@ public:
     }
 
     [[nodiscard]] pid_t pid() const { return pid_; }
-    void tell(const UniqueIdBytes& id) const {
+    void send_id(const UniqueIdBytes& id) const {
         EXPECT_EQ(::write(id_writing_.get(), id.data(), id.size()), static_cast<ssize_t>(id.size()));
     }
     // Returns its message after it has ended.
@@ -86,7 +86,7 @@ protected:
     std::vector<std::string> messages_of_survivors(const ThreadJob::Body& body) {
         for (int rank = 0; rank < ranks; ++rank) processes_.push_back(std::make_unique<RankProcess>(rank, body));
         const ThreadJob job;
-        for (const auto& process : processes_) process->tell(job.bytes());
+        for (const auto& process : processes_) process->send_id(job.bytes());
         std::vector<std::string> messages;
         for (int rank = 0; rank < ranks; ++rank) {
             const std::string message = processes_[static_cast<std::size_t>(rank)]->message();

@@ -234,7 +234,6 @@ TEST(UidFailure, AMemberThatSendsGarbageFailsTheStartButNotTheService) {
 TEST(UidFailure, ACleanCloseIsNoErrorUntilTheRankIsNeeded) {
     const ThreadJob job;
     std::atomic<bool> closed = false;
-    std::atomic<bool> checked = false;
     std::vector<Outcome> outcomes(2);
     std::thread leaver([&] {
         {

@@ -247,7 +247,7 @@ TEST(Signals, PingPongBetweenTwoDevicesInTwoThreads) {
     SymmetricArray array(2, 4096);
     constexpr std::uint64_t rounds = 2000;
     on_all_pes(2, [&](int me) {
-        const ArrayPe pe(array, me, {.launch_timeout = std::chrono::seconds(20)});
+        const ArrayPe pe(array, me, {.launch_timeout = std::chrono::seconds(240)});
         const Status status = pe.run(1, [&](Core& core) {
             if (core.index() != 0) return;
             auto* ball = array.at<std::uint64_t>(me);

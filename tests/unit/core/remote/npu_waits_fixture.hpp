@@ -42,7 +42,7 @@ protected:
         return {[this](const void* address) {
                     return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(slice.data());
                 },
-                [this](std::uint64_t offset) { return sizeof slice - offset; }};
+                [](std::uint64_t offset) { return sizeof slice - offset; }};
     }
 
     std::array<std::uint64_t, 64> slice{};

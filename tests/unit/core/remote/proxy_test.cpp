@@ -136,7 +136,7 @@ TEST_F(FakeWorker, ReportsToTheRequesterOnly) {
     const Status failed = requester->take_failure();
     EXPECT_EQ(failed.code(), Code::range);
     EXPECT_THAT(failed.message(), HasSubstr("transport fake: a put to PE 1 failed"));
-    EXPECT_TRUE(requester->take_failure().ok()) << "it is told once";
+    EXPECT_TRUE(requester->take_failure().ok()) << "it is reported once";
     ASSERT_TRUE(waiting->answered(1));
     EXPECT_EQ(waiting->answer().code(), Code::range);
     EXPECT_TRUE(waiting->take_failure().ok());
@@ -317,7 +317,7 @@ TEST_F(MockWorker, ALateFailureIsReportedToAllPossibleRequesters) {
     }
     ASSERT_TRUE(other->answered(1));
     EXPECT_EQ(other->answer().code(), Code::range);
-    EXPECT_TRUE(other->take_failure().ok()) << "told twice";
+    EXPECT_TRUE(other->take_failure().ok()) << "reported twice";
     EXPECT_EQ(requester->take_failure().code(), Code::range);
 }
 

@@ -63,14 +63,14 @@ TEST_F(JobLivenessTest, ReportsAndRecordsADeadPe) {
 TEST_F(JobLivenessTest, TellsTheListenerWhichPeHasDied) {
     watch({2});
     note(2, 1);
-    std::vector<int> told;
-    liveness->on_dead([&told](int pe) { told.push_back(pe); });
+    std::vector<int> reported;
+    liveness->on_dead([&reported](int pe) { reported.push_back(pe); });
     EXPECT_EQ(liveness->find_dead({0, 1, 2}), std::nullopt);
     EXPECT_EQ(liveness->find_dead(everybody), 1) << "the cause";
-    EXPECT_EQ(told, std::vector<int>{2}) << "not the cause, which may be connected";
+    EXPECT_EQ(reported, std::vector<int>{2}) << "not the cause, which may be connected";
     liveness->on_dead(nullptr);
     EXPECT_EQ(liveness->find_dead(everybody), 1);
-    EXPECT_EQ(told.size(), 1U);
+    EXPECT_EQ(reported.size(), 1U);
 }
 
 TEST_F(JobLivenessTest, FindsAPeThatHasFinalized) {

@@ -62,7 +62,7 @@ private:
     struct Item {
         bool message;
         std::function<void()> arrive;
-        network::WireContext* context = nullptr;  // of what is not told of before it arrives
+        network::WireContext* context = nullptr;  // of messages that are not announced before they arrive
     };
     // One lane from one PE to another. With ordered delivery, writes and messages share one queue; otherwise writes
     // have an unordered one.
@@ -216,7 +216,7 @@ public:
         complete_flushes();
         const auto completions = std::exchange(completions_, {});
         const auto inbox = std::exchange(inbox_, {});
-        for (auto* context : completions) listener.completed(*context, fail_with, "the fake wire was told to fail");
+        for (auto* context : completions) listener.completed(*context, fail_with, "the test made the fake wire fail");
         for (auto* context : std::exchange(given_up_, {}))
             listener.completed(*context, Code::peer_dead, "the peer has been given up");
         for (const Bytes& message : inbox) listener.arrived(message);

@@ -108,9 +108,9 @@ TEST_P(Lanes, AreLostForTheirUsersOnly) {
     ASSERT_EQ(put_on(world, world.queue[0], 1, 2, 3), Code::ok);
     EXPECT_EQ(world.quiet(), Code::ok);
     EXPECT_EQ(world.word(1, 2), 3U);
-    EXPECT_EQ(next_event(world), "") << "told to a queue that has not lost anything";
+    EXPECT_EQ(next_event(world), "") << "reported to a queue that has not lost anything";
     EXPECT_EQ(quiet_on(world, second), Code::range);
-    EXPECT_EQ(quiet_on(world, second), Code::ok) << "told twice";
+    EXPECT_EQ(quiet_on(world, second), Code::ok) << "reported twice";
     EXPECT_EQ(put_on(world, second, 1, 1, 4), Code::range);
     EXPECT_THAT(next_event(world), HasSubstr("a context's own lane to PE 1 on host elsewhere is lost"));
     EXPECT_EQ(world.at(0).destroy_queue(second), Code::ok);

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "npushmem/testing/fake_host.hpp"
 #include "npushmem/testing/mocks.hpp"
 #include "transports/trace/trace_transport.hpp"
@@ -36,7 +38,9 @@ namespace {
 
 using ::testing::_;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Return;
 
 class Trace : public ::testing::Test {
@@ -62,6 +66,10 @@ TEST_F(Trace, WritesEachCallWithItsArgumentsAndResult) {
     EXPECT_EQ(trace->put(9, {4, 0, 8, 64, &byte, 1}, nullptr), Code::ok);
     EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE),
                 Contains(HasSubstr("pe 2: put(queue 9, pe 4, memory 8 + 64, 1 bytes) -> ok")));
+    EXPECT_EQ(trace->put_strided(9, {{4, 0, 8, 64, &byte, 1}, 3, 16, 2}, nullptr), Code::ok);
+    EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE),
+                Contains(HasSubstr("pe 2: put_strided(queue 9, pe 4, memory 8 + 64, 1 bytes, 3 times, 16 bytes apart "
+                                   "there and 2 here) -> ok")));
 }
 
 TEST_F(Trace, PassesResultsThrough) {
@@ -80,9 +88,25 @@ TEST_F(Trace, DoesNotLogCallsThatReturnAgain) {
     const auto trace = open();
     EXPECT_CALL(inner_, quiet(_)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));
     (void)trace->quiet(1);
-    EXPECT_TRUE(texts(NPUSHMEM_LOG_TRACE).empty());
+    EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE), Not(Contains(HasSubstr("quiet"))));
     (void)trace->quiet(1);
-    EXPECT_EQ(texts(NPUSHMEM_LOG_TRACE).size(), 1U);
+    EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE), Contains(HasSubstr("quiet(queue 1) -> ok")).Times(1));
+}
+
+TEST_F(Trace, LogsTheStagesFromOpenToClose) {
+    auto trace = open();
+    EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE), ElementsAre(HasSubstr("pe 2: open(pe 2 of ")));
+    const std::array<std::uint32_t, 2> chosen{0, 3};
+    EXPECT_CALL(inner_, use_devices(_)).WillOnce(Return(Status{Code::range, "no such device"}));
+    EXPECT_EQ(trace->use_devices(chosen).code(), Code::range);
+    EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE), Contains(HasSubstr("use_devices(devices 0, 3) -> range")));
+    (void)trace->devices();
+    EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE), Contains(HasSubstr("pe 2: devices() -> ok")));
+    EXPECT_CALL(inner_, address()).WillOnce(Return(Bytes(24)));
+    EXPECT_EQ(trace->address().value().size(), 24U);
+    EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE).back(), HasSubstr("pe 2: address(24 bytes) -> ok"));
+    trace.reset();
+    EXPECT_EQ(texts(NPUSHMEM_LOG_TRACE).back(), "pe 2: close()");
 }
 
 TEST_F(Trace, LogsTotalsWhenItIsClosed) {

@@ -205,15 +205,15 @@ public:
         return can;
     }
     Position now() override { return gone.size(); }
-    ChangesResult changes(Position& position, const ChangeHandler& tell) override {
-        for (; position < gone.size(); ++position) tell(gone[position]);
-        return told;
+    ChangesResult changes(Position& position, const ChangeHandler& report) override {
+        for (; position < gone.size(); ++position) report(gone[position]);
+        return result;
     }
 
     std::vector<verbs::AddressRange> watched;
     std::vector<verbs::AddressRange> gone;
     bool can = true;
-    ChangesResult told = ChangesResult::all;
+    ChangesResult result = ChangesResult::all;
 };
 
 }  // namespace npushmem::fakes

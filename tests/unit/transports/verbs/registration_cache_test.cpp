@@ -82,20 +82,20 @@ TEST_F(RegistrationCacheTest, AChangeOfThePagesEndsARegistration) {
 
 TEST_F(RegistrationCacheTest, AChangeInProgressPreventsUse) {
     const auto kept = keep(0, page);
-    watch_->told = MemoryWatch::ChangesResult::in_progress;
+    watch_->result = MemoryWatch::ChangesResult::in_progress;
     EXPECT_EQ(find(0, page), nullptr);
     EXPECT_EQ(find(0, page), nullptr);
-    watch_->told = MemoryWatch::ChangesResult::all;
+    watch_->result = MemoryWatch::ChangesResult::all;
     EXPECT_EQ(find(0, page), kept) << "it was another's";
     EXPECT_EQ(verbs_->calls["reg_mr"], 1);
 }
 
 TEST_F(RegistrationCacheTest, AnOverflowOfTheWatchInvalidatesAll) {
     ASSERT_NE(keep(0, page), nullptr);
-    watch_->told = MemoryWatch::ChangesResult::overflow;
+    watch_->result = MemoryWatch::ChangesResult::overflow;
     EXPECT_EQ(find(0, page), nullptr);
     EXPECT_EQ(verbs_->registered_bytes(), 0U);
-    watch_->told = MemoryWatch::ChangesResult::all;
+    watch_->result = MemoryWatch::ChangesResult::all;
     EXPECT_NE(keep(0, page), nullptr) << "from its second use on, as at first";
 }
 

@@ -127,7 +127,7 @@ TEST(VerbsWire, CompletionsAfterForgettingThePeerWriteNothing) {
     world.drive();
     EXPECT_THAT(variables, Each(5U));
     for (auto& context : contexts) EXPECT_EQ(world.listeners[0].done.at(&context), Code::peer_dead);
-    EXPECT_THAT(world.listeners[0].whys, SizeIs(contexts.size())) << "each is told of once";
+    EXPECT_THAT(world.listeners[0].whys, SizeIs(contexts.size())) << "each is reported once";
 }
 
 TEST(VerbsWire, OwnMemoryThatCannotBeRegisteredFailsTheOperationAndNotThePeer) {

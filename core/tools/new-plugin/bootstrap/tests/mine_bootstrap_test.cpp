@@ -104,22 +104,53 @@ TEST(MineBootstrap, WhatIsMissingOrInvalidIsNamed) {
     EXPECT_NE(message_of(0, 2).find("NPUSHMEM_BOOTSTRAP_TIMEOUT='soon'"), std::string::npos);
 }
 
+std::array<std::byte, NPUSHMEM_UNIQUEID_BYTES> make_id(const FakeHost& host) {
+    std::array<std::byte, NPUSHMEM_UNIQUEID_BYTES> id{};
+    const Status made = MineBootstrap::get_uniqueid(Host(&host.table(), "mine"), id);
+    EXPECT_TRUE(made.ok()) << made.message();
+    return id;
+}
+
+// As a launcher puts an id into NPUSHMEM_UNIQUEID.
+std::string digits_of(std::span<const std::byte> id) {
+    std::string out;
+    for (const std::byte each : id)
+        for (const unsigned shift : {4U, 0U}) out += "0123456789abcdef"[std::to_integer<unsigned>(each) >> shift & 15U];
+    return out;
+}
+
 TEST(MineBootstrap, AnIdOfWhichAnyByteIsChangedIsRefused) {
     FakeHost host;
     const Host given(&host.table(), "mine");
-    std::array<std::byte, NPUSHMEM_UNIQUEID_BYTES> id{};
-    const Status made = MineBootstrap::get_uniqueid(given, id);
-    ASSERT_TRUE(made.ok()) << made.message();
+    auto id = make_id(host);
     npushmem_bootstrap_params params = params_of(0, 1);
     params.uniqueid = id.data();
     EXPECT_TRUE(MineBootstrap::open(given, params).ok());
     for (std::size_t i = 0; i < id.size(); ++i) {
         id[i] ^= std::byte{1};
         const Status refused = MineBootstrap::open(given, params).status();
+        host.set("UNIQUEID", digits_of(id));
+        const Status as_variable = MineBootstrap::open(given, params_of(0, 1)).status();
         id[i] ^= std::byte{1};
         EXPECT_EQ(refused.code(), Code::argument) << "byte " << i;
+        EXPECT_EQ(as_variable.code(), Code::config) << "byte " << i;
         EXPECT_NE(refused.message().find("no unique id of the bootstrap mine: "), std::string::npos)
             << refused.message();
+    }
+}
+
+TEST(MineBootstrap, AVariableThatIsNoIdIsRefusedWithARemedyAndWithoutItsSecret) {
+    FakeHost host;
+    const std::string good = digits_of(make_id(host));
+    std::string with_sign = good;
+    with_sign[100] = '-';
+    for (const std::string& text : {std::string("job1"), good.substr(2), good + "00", with_sign, " " + good}) {
+        host.set("UNIQUEID", text);
+        const Status refused = MineBootstrap::open(Host(&host.table(), "mine"), params_of(0, 2)).status();
+        EXPECT_EQ(refused.code(), Code::config) << text;
+        for (const char* part : {"NPUSHMEM_UNIQUEID='", "256 hexadecimal digits", "NPUSHMEM_BOOTSTRAP=mine"})
+            EXPECT_NE(refused.message().find(part), std::string::npos) << part << ": " << refused.message();
+        EXPECT_EQ(refused.message().find(good.substr(18, 16)), std::string::npos) << "of the secret";
     }
 }
 
@@ -139,10 +170,9 @@ TEST(MineBootstrap, PlacesOutsideTheJobAreRefused) {
     EXPECT_TRUE(MineBootstrap::open(given, params_of(-1, 1)).ok());
 }
 
-// Unless NPUSHMEM_BOOTSTRAP selects this bootstrap, npushmem-run sets NPUSHMEM_UNIQUEID to an id of another one.
-TEST(MineBootstrap, RanksOfALauncherMeetByTheTextOfItsId) {
+TEST(MineBootstrap, RanksMeetByTheIdThatALauncherSets) {
     FakeHost host;
-    host.set("UNIQUEID", session("launcher"));
+    host.set("UNIQUEID", digits_of(make_id(host)));
     run_ranks(host, 2, [](int /*rank*/, const Opened& opened) {
         ASSERT_TRUE(opened.ok()) << opened.status().message();
         EXPECT_TRUE(opened.value()->barrier().ok());

@@ -161,12 +161,37 @@ TEST_F(MineTransportTest, AConnectionWithoutTheSecretIsClosedWithAnEvent) {
     Address address;
     std::memcpy(&address, target->address.data(), sizeof address);
     address.secret ^= 1;
-    const auto stranger = Socket::connect(address, 0, 4096);
-    ASSERT_TRUE(stranger.ok()) << stranger.status().message();
+    target->address = address.encode();
+    Pe impostor(host, 0);
+    ASSERT_TRUE(impostor.transport->connect(target->as_peer(1)).ok());
     npushmem_event event{};
     ASSERT_EQ(repeat([&] { return target->transport->poll_event(event); }), Code::ok);
     EXPECT_EQ(static_cast<Code>(event.code), Code::protocol);
     EXPECT_EQ(event.pe, -1);
+}
+
+TEST_F(MineTransportTest, OperationsToAForgottenPeerFailWithoutAnEvent) {
+    open();
+    const std::uint64_t value = 1;
+    ASSERT_EQ(put(0, &value, sizeof value), Code::ok);
+    ASSERT_EQ(quiet(), Code::ok);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(origin->transport->forget(1), Code::ok) << "repeatedly";
+    EXPECT_EQ(put(0, &value, sizeof value), Code::peer_dead);
+    EXPECT_EQ(quiet(), Code::ok);
+    npushmem_event event{};
+    EXPECT_EQ(origin->transport->poll_event(event), Code::again) << event.message;
+    EXPECT_EQ(origin->transport->release_memory(remote), Code::ok);
+}
+
+TEST_F(MineTransportTest, APeerCanBeForgottenBeforeItIsConnected) {
+    target = std::make_unique<Pe>(host, 1);
+    origin = std::make_unique<Pe>(host, 0);
+    EXPECT_EQ(origin->transport->forget(1), Code::ok);
+    ASSERT_TRUE(origin->transport->connect(target->as_peer(1)).ok());
+    remote = origin->transport->import_memory(1, target->handle).value();
+    const std::uint64_t value = 1;
+    EXPECT_EQ(put(0, &value, sizeof value), Code::peer_dead);
+    for (const int pe : {-1, 2}) EXPECT_EQ(origin->transport->forget(pe), Code::argument) << pe;
 }
 
 TEST_F(MineTransportTest, APeerThatClosesInOrderIsNoDeath) {

@@ -67,7 +67,7 @@ TEST_P(BarrierV3, NoCoreLeavesBeforeAllHaveEntered) {
         }
         on_all_pes(team.size, [&, team = team](int index) {
             const ArrayPe pe(array, team.pe(index),
-                             {.blocks = 41, .vector_cores = 1, .launch_timeout = std::chrono::seconds(20)});
+                             {.blocks = 41, .vector_cores = 1, .launch_timeout = std::chrono::seconds(240)});
             const Status status = pe.run(cores_of(index), [&](Core& core) { run_rounds(core, team, array, log, 20); });
             EXPECT_TRUE(status.ok()) << status.message();
         });
@@ -126,7 +126,7 @@ TEST(BarrierV3OnStream, LaterLaunchesBeginAfterAllMembersHaveArrived) {
     SymmetricArray array(pes, data_at + 64);
     const TeamView team{0, 1, pes};
     on_all_pes(pes, [&](int me) {
-        const ArrayPe pe(array, me, {.launch_timeout = std::chrono::seconds(20)});
+        const ArrayPe pe(array, me, {.launch_timeout = std::chrono::seconds(240)});
         auto* mine = array.at<std::uint64_t>(me, data_at);
         for (std::uint64_t round = 1; round <= 50; ++round) {
             EXPECT_TRUE(launch(pe.stream(), 1, [=](Core& core) { core.store(mine, round); }).ok());

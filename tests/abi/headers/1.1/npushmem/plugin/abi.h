@@ -54,8 +54,18 @@ typedef struct npushmem_error {
 } npushmem_error;
 
 /* One configuration variable of a plugin. `name` is without the NPUSHMEM_ prefix. `default_value` is parsed like a
- * user's value. `type` is one of "bool", "int", "uint", "size", "duration", "string", "list". Reports do not show the
- * value of a variable whose name contains UNIQUEID, SECRET, SESSION, TOKEN, PASSWORD, PASSWD, CREDENTIAL or COOKIE. */
+ * user's value. `type` is one of
+ *   "bool"      1, 0, true, false, yes, no, on, off
+ *   "int"       a decimal integer from -(2^63 - 1) to 2^63 - 1
+ *   "uint"      a decimal integer from 0 to 2^63 - 1
+ *   "size"      bytes: an integer with optional K, M, G or T
+ *   "duration"  a number with optional ns, us, ms, s (the default), m or h
+ *   "string", "list"  any text
+ * The host refuses a value that is not of its type before it calls `open`. A row has no other minimum and maximum: if
+ * the plugin accepts a narrower range, `meaning` states it ("operations in flight, 1 to 65536"), and `open` refuses a
+ * value outside with NPUSHMEM_E_CONFIG and a message with the variable, the value and the range.
+ * Reports do not show the value of a variable whose name contains UNIQUEID, SECRET, SESSION, TOKEN, PASSWORD, PASSWD,
+ * CREDENTIAL or COOKIE. */
 typedef struct npushmem_config_row {
     const char* name;
     const char* default_value;

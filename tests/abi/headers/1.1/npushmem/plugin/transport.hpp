@@ -48,41 +48,59 @@ struct RegisteredMemory {
     Bytes handle;
 };
 
+// The number of bytes at the target from the beginning of the first block to the end of the last one; 0 for no data.
+// The largest number, which no region contains, if the operation is too large or the number overflows.
+inline std::uint64_t extent_of(const npushmem_put_strided& op) {
+    constexpr std::uint64_t too_large = ~std::uint64_t{0};
+    const std::uint64_t bytes = op.block.bytes;
+    if (bytes == 0 || op.count == 0) return 0;
+    if (bytes > NPUSHMEM_PUT_STRIDED_MAX || op.count > NPUSHMEM_PUT_STRIDED_MAX / bytes) return too_large;
+    const std::uint64_t steps = op.count - 1;
+    if (steps > 0 && op.remote_stride > (too_large - bytes) / steps) return too_large;
+    return steps * op.remote_stride + bytes;
+}
+
+// Whether two PEs are on one host, so that they can reach each other through it: shared memory, Unix sockets, process
+// numbers. Ignores the users, whose permissions may still forbid an access.
+inline bool is_same_host(const npushmem_host_id& a, const npushmem_host_id& b) {
+    return a.machine == b.machine && a.space == b.space && a.emulated == b.emulated;
+}
+
 namespace detail {
 
 struct TransportTrampolines;
 
-// The message of an exception that a data-path function threw, until poll_event delivers it. Keeps the first one of
-// several. Allocates nothing, so that it can keep the message of a failed allocation. Any thread.
+// The message of an exception that a data-path function threw, until poll_event delivers it. Records the first one of
+// several. Allocates nothing, so that it can record the message of a failed allocation. Any thread.
 class ThrownMessage {
 public:
-    void keep(Code code, int pe, std::string_view function, std::string_view what) noexcept {
+    void record(Code code, int pe, std::string_view function, std::string_view what) noexcept {
         const std::lock_guard guard(lock_);
-        if (kept_.load(std::memory_order_relaxed)) return;  // changed under the lock only
+        if (pending_.load(std::memory_order_relaxed)) return;  // changed under the lock only
         event_ = {};
         event_.code = static_cast<std::int32_t>(code);
         event_.pe = pe;
         std::size_t length = 0;
         for (const std::string_view part : {function, std::string_view(" of the plugin threw: "), what})
             length += part.copy(event_.message + length, sizeof event_.message - 1 - length);
-        kept_.store(true, std::memory_order_relaxed);
+        pending_.store(true, std::memory_order_relaxed);
     }
-    // Returns false if there is none. Leaves struct_size as it is. Relaxed: a caller that got the failure has the event
-    // in its own thread; others ask again.
-    bool take(npushmem_event& out) noexcept {
-        if (!kept_.load(std::memory_order_relaxed)) return false;
+    // Delivers the event once; returns false if there is none. Leaves struct_size as it is. Relaxed: a caller that got
+    // the failure has the event in its own thread; others poll again.
+    bool poll(npushmem_event& out) noexcept {
+        if (!pending_.load(std::memory_order_relaxed)) return false;
         const std::lock_guard guard(lock_);
-        if (!kept_.load(std::memory_order_relaxed)) return false;
+        if (!pending_.load(std::memory_order_relaxed)) return false;
         const std::uint32_t size = out.struct_size;
         out = event_;
         out.struct_size = size;
-        kept_.store(false, std::memory_order_relaxed);
+        pending_.store(false, std::memory_order_relaxed);
         return true;
     }
 
 private:
     std::mutex lock_;
-    std::atomic<bool> kept_{false};
+    std::atomic<bool> pending_{false};
     npushmem_event event_{};  // under lock_
 };
 
@@ -105,7 +123,8 @@ public:
     // Returns whether and how this PE can reach that one, with the reason. Makes no connection. The peer may be this PE
     // itself.
     virtual Reach reach(const npushmem_peer& peer) = 0;
-    // Makes the connection that reach promised; called at most once per peer, before the first operation to it.
+    // Makes the connection that reach promised; called at most once per peer, before the first operation to it. The
+    // peer may be this PE itself, if `reach` returned capabilities for it.
     virtual Status connect(const npushmem_peer& /*peer*/) { return {}; }
 
     // handle: at most NPUSHMEM_HANDLE_MAX bytes.
@@ -127,6 +146,9 @@ public:
     virtual Code get(std::uint64_t, const npushmem_rma&, std::uint64_t* /*token*/) { return Code::unsupported; }
     virtual Code atomic(std::uint64_t, const npushmem_atomic&, std::uint64_t* /*token*/) { return Code::unsupported; }
     virtual Code put_signal(std::uint64_t, const npushmem_put_signal&, std::uint64_t* /*token*/) {
+        return Code::unsupported;
+    }
+    virtual Code put_strided(std::uint64_t, const npushmem_put_strided&, std::uint64_t* /*token*/) {
         return Code::unsupported;
     }
     virtual Code fence(std::uint64_t queue) = 0;
