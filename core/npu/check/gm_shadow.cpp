@@ -114,10 +114,15 @@ void BasicGmShadow<Allocator>::check_overwrite(const Access& write, Address at, 
 }
 
 template <template <class> class Allocator>
+Access BasicGmShadow<Allocator>::plain_write(const Bytes& bytes) {
+    return bytes.signal || bytes.write.add ? bytes.plain : bytes.write;
+}
+
+template <template <class> class Allocator>
 void BasicGmShadow<Allocator>::check_write(const Bytes& bytes, Address at, const Access& access, const Clock& clock,
                                            bool signal, const Report& report) const {
-    if (!(signal && bytes.signal) && !(access.add && bytes.write.add))
-        check_overwrite(bytes.write, at, access, clock, report);
+    const bool may_meet = (signal && bytes.signal) || (access.add && bytes.write.add);
+    check_overwrite(may_meet ? bytes.plain : bytes.write, at, access, clock, report);
     if (!access.add)
         for (const Access& add : bytes.adds) check_overwrite(add, at, access, clock, report);
     for (const Access& read : bytes.reads) {
@@ -148,7 +153,7 @@ void BasicGmShadow<Allocator>::copy_write(Address begin, Address end, const Acce
 template <template <class> class Allocator>
 void BasicGmShadow<Allocator>::assign_add(Address begin, Address end, const Access& access, const Clock& clock) {
     bytes_.update(begin, end, [&](Address, Address, Bytes& bytes) {
-        Bytes added{access, 0, false, 0, false, {}, std::move(bytes.adds)};
+        Bytes added{access, 0, false, 0, false, {}, std::move(bytes.adds), plain_write(bytes)};
         if (bytes.write.add) added.adds.push_back(bytes.write);
         std::erase_if(added.adds, [&](const Access& add) { return add.complete(clock); });
         bytes = std::move(added);
@@ -241,7 +246,9 @@ void BasicGmShadow<Allocator>::signal(Address begin, Address end, const Access& 
     bytes_.visit(begin, end,
                  [&](Address at, Address, const Bytes& bytes) { check_write(bytes, at, access, clock, true, report); });
     check_neighbours(begin, end, access, clock, report);
-    bytes_.assign(begin, end, Bytes{access, 0, false, 0, true, {}, {}});
+    bytes_.update(begin, end, [&](Address, Address, Bytes& bytes) {
+        bytes = Bytes{access, 0, false, 0, true, {}, {}, plain_write(bytes)};
+    });
 }
 
 template <template <class> class Allocator>

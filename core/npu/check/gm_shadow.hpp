@@ -68,8 +68,13 @@ private:
         std::vector<Access, Allocator<Access>> reads;  // by copies, since the write
         std::vector<Access, Allocator<Access>>
             adds;  // by copies that add, before the write, which adds, too, and does not order them
+        // The last write that was no addition and no signal, if the write is one: additions and signals do not order
+        // it.
+        Access plain{};
     };
 
+    // What becomes the plain write when an addition or a signal follows.
+    [[nodiscard]] static Access plain_write(const Bytes& bytes);
     void check_write(const Bytes& bytes, Address at, const Access& access, const Clock& clock, bool signal,
                      const Report& report) const;
     // A scalar store that, as far as the holder of `clock` can rely on, is still in the cache of its core.

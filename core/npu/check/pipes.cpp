@@ -107,6 +107,7 @@ void PipeFlags::set(Pipe from, Pipe to, int id, const SourceLocation& where) {
                                             npu::name_of(from), npu::name_of(to)));
     }
     ++flag.sets;
+    flag.set_call = ++calls_;
     flag.set_at = core_.side(from, "set_flag", where);
     flag.ticket = queues_.last();
     flag.clock = clocks_.flag_clock(from);
@@ -122,6 +123,15 @@ void PipeFlags::fail_wait(const Key& key, const SourceLocation& where) {
                       Hazard::deadlock, where);
 }
 
+const PipeFlags::Flag* PipeFlags::unended_wait(Pipe pipe, Pipe awaited, std::uint64_t before) const {
+    for (const auto& [key, flag] : flags_) {
+        if (key.to != pipe || flag.waits <= flag.sets || flag.wait_call >= before) continue;
+        // Each step reaches an older wait: the search ends.
+        if (key.from == awaited || unended_wait(key.from, awaited, flag.wait_call) != nullptr) return &flag;
+    }
+    return nullptr;
+}
+
 void PipeFlags::wait(Pipe from, Pipe to, int id, const SourceLocation& where) {
     const Key key{from, to, id};
     Flag& flag = flags_[key];
@@ -129,6 +139,11 @@ void PipeFlags::wait(Pipe from, Pipe to, int id, const SourceLocation& where) {
     if (!set && to == Pipe::scalar) fail_wait(key, where);
     ++flag.waits;
     flag.waited_at = core_.side(to, "wait_flag", where);
+    flag.wait_call = ++calls_;
+    if (const Flag* other = unended_wait(from, to, set ? flag.set_call : flag.wait_call); other != nullptr)
+        domain_.findings.report(Hazard::deadlock, flag.waited_at, other->waited_at, "",
+                                fmt::format("{} waits for {}, which waits for {}: neither goes on", npu::name_of(to),
+                                            npu::name_of(from), npu::name_of(to)));
     // A pipe may wait before the flag is set; then no order is known.
     if (!set) return;
     clocks_.join(to, flag.clock);

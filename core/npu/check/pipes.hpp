@@ -97,6 +97,8 @@ private:
         std::uint64_t sets = 0;
         std::uint64_t waits = 0;
         CommandQueues::Ticket ticket = 0;  // commands of the pipe up to here come before the flag
+        std::uint64_t set_call = 0;        // among all calls of set() and wait()
+        std::uint64_t wait_call = 0;
         Clock clock;
         FindingSide set_at;
         FindingSide waited_at;
@@ -109,12 +111,16 @@ private:
     };
 
     [[noreturn]] static void fail_wait(const Key& key, const SourceLocation& where);
+    // A wait by which `pipe`, before the call, began to wait for `awaited`, perhaps through other pipes. The awaited
+    // flags are not set yet, so their pipes set them behind their own waits. Null: there is none.
+    [[nodiscard]] const Flag* unended_wait(Pipe pipe, Pipe awaited, std::uint64_t before) const;
 
     const CheckedCore& core_;
     Domain& domain_;
     PipeClocks& clocks_;
     CommandQueues& queues_;
     std::map<Key, Flag> flags_;
+    std::uint64_t calls_ = 0;
 };
 
 }  // namespace npushmem::npu::check

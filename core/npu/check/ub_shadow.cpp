@@ -23,6 +23,9 @@ void UbShadow::read(Address begin, Address end, const Access& access, const Cloc
         if (!bytes.write.exists()) {
             report(Hazard::unwritten_ub, access, {}, at - base_,
                    "reads UB that nothing has written since the kernel began");
+        } else if (bytes.undefined) {
+            report(Hazard::unwritten_ub, access, bytes.write, at - base_,
+                   "reads UB that was allocated again and not written since");
         } else if (!bytes.write.complete(clock)) {
             const bool same = bytes.write.agent == access.agent;
             report(same ? Hazard::same_pipe : Hazard::missing_flag, access, bytes.write, at - base_,
@@ -61,7 +64,7 @@ void UbShadow::check_write(const Bytes& bytes, Address at, const Access& access,
 void UbShadow::write(Address begin, Address end, const Access& access, const Clock& clock, bool padding) {
     if (begin >= end) return;
     bytes_.visit(begin, end, [&](Address at, Address, const Bytes& bytes) { check_write(bytes, at, access, clock); });
-    bytes_.assign(begin, end, Bytes{access, {}, padding});
+    bytes_.assign(begin, end, Bytes{access, {}, padding, false});
     any_padding_ = any_padding_ || padding;
 }
 
@@ -89,6 +92,8 @@ void UbShadow::allocate(std::size_t offset, std::size_t bytes, bool placed, cons
                "shares bytes with a live UB buffer");
     }
     buffers_.push_back({offset, end, placed, access});
+    if (placed || bytes == 0) return;
+    bytes_.update(base_ + offset, base_ + end, [](Address, Address, Bytes& before) { before.undefined = true; });
 }
 
 void UbShadow::release(std::size_t mark) {

@@ -38,6 +38,7 @@ private:
         Access write;
         std::array<Access, pipes_per_core> reads{};
         bool padding = false;
+        bool undefined = false;  // allocated since the write
     };
     struct Buffer {
         std::size_t begin;

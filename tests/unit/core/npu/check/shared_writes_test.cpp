@@ -90,6 +90,11 @@ void add_row(Core& core, Words data, bool atomic) {
     if (atomic) core.clear_atomic();
 }
 
+void wait_for_rows(Core& core) {
+    core.set_flag<Pipe::copy_out, Pipe::scalar>(1);
+    core.wait_flag<Pipe::copy_out, Pipe::scalar>(1);
+}
+
 TEST(H14WriteRace, CopiesThatAddMayMeet) {
     const auto on_cores = [](bool all) {
         return [all](Core& core, Words data) { add_row(core, data, all || core.index() == 0); };
@@ -106,6 +111,37 @@ TEST(H14WriteRace, CopiesThatAddMayMeet) {
         add_row(core, data, true);
         add_row(core, data, true);
     });
+}
+
+// Core 0 clears a row before it adds to it: core 1 may not add before that, whatever core 0 has added since.
+TEST(H14WriteRace, AnAdditionMayNotMeetAClearedRow) {
+    const auto kernel = [](bool join) {
+        return [join](Core& core, Words data) {
+            if (core.index() == 0) add_row(core, data, false);
+            if (core.index() == 0) wait_for_rows(core);
+            if (core.index() == 0) add_row(core, data, true);
+            if (join) core.core_barrier();
+            if (core.index() == 1) add_row(core, data, true);
+        };
+    };
+    expect_caught(Hazard::write_race, "H14 rows", two_cores, kernel(false));
+    expect_clean(two_cores, kernel(true));
+}
+
+TEST(H14WriteRace, AnAtomicMayNotMeetAResetCounter) {
+    const auto kernel = [](bool join) {
+        return [join](Core& core, Words data) {
+            if (core.index() == 0) {
+                core.store(data, 0);  // blame: H14 reset
+                core.dcci(data);
+                core.atomic_fetch_add(data, 1);
+            }
+            if (join) core.core_barrier();
+            if (core.index() == 1) core.atomic_fetch_add(data, 1);
+        };
+    };
+    expect_caught(Hazard::write_race, "H14 reset", two_cores, kernel(false));
+    expect_clean(two_cores, kernel(true));
 }
 
 // The reader knows that one of two additions is complete; the other counts as well.

@@ -113,6 +113,26 @@ TEST(H5UnwrittenUb, IsRead) {
     });
 }
 
+// The buffer of the second round is new, although it has the place of the first one.
+TEST(H5UnwrittenUb, IsWhatAnEarlierBufferHad) {
+    const auto kernel = [](bool fill_again) {
+        return [fill_again](Core& core, std::uint64_t* data) {
+            for (int round = 0; round < 2; ++round) {
+                const std::size_t mark = core.ub_used();
+                const auto tile = core.ub_alloc<std::uint64_t>(words);
+                if (round == 0 || fill_again) core.fill(tile, 7, words);
+                core.set_flag<Pipe::vector, Pipe::copy_out>(0);
+                core.wait_flag<Pipe::vector, Pipe::copy_out>(0);
+                core.data_copy(gm(data, words), tile, words);  // blame: H5 IsWhatAnEarlierBufferHad
+                core.pipe_barrier<Pipe::all>();
+                core.ub_release(mark);
+            }
+        };
+    };
+    expect_caught(Hazard::unwritten_ub, "H5 IsWhatAnEarlierBufferHad", {}, kernel(false));
+    expect_clean({}, kernel(true));
+}
+
 // Five words are fetched, and all eight are added to what goes out.
 void add_padded(Core& core, std::uint64_t* data, std::size_t words_out) {
     const auto tile = core.ub_alloc<std::uint64_t>(8).as<float>();
@@ -193,6 +213,30 @@ TEST(H17Deadlock, OfAFlagThatNobodySets) {
     });
     expect_caught(Hazard::deadlock, "H17 other", {}, [](Core& core, std::uint64_t*) {
         core.wait_flag<Pipe::copy_in, Pipe::vector>(1);  // blame: H17 other
+    });
+}
+
+// A pipe may wait for a flag that is set later, unless the pipe that sets it waits for the first one.
+TEST(H17Deadlock, OfPipesThatWaitForEachOther) {
+    expect_caught(Hazard::deadlock, "H17 pipes", {}, [](Core& core, std::uint64_t*) {
+        core.wait_flag<Pipe::vector, Pipe::copy_in>(0);
+        core.wait_flag<Pipe::copy_in, Pipe::vector>(0);  // blame: H17 pipes
+        core.set_flag<Pipe::vector, Pipe::copy_in>(0);
+        core.set_flag<Pipe::copy_in, Pipe::vector>(0);
+    });
+    expect_caught(Hazard::deadlock, "H17 through a third", {}, [](Core& core, std::uint64_t*) {
+        core.wait_flag<Pipe::vector, Pipe::copy_in>(0);
+        core.wait_flag<Pipe::copy_in, Pipe::copy_out>(0);
+        core.set_flag<Pipe::copy_out, Pipe::vector>(0);
+        core.wait_flag<Pipe::copy_out, Pipe::vector>(0);  // blame: H17 through a third
+        core.set_flag<Pipe::vector, Pipe::copy_in>(0);
+        core.set_flag<Pipe::copy_in, Pipe::copy_out>(0);
+    });
+    expect_clean({}, [](Core& core, std::uint64_t*) {
+        core.set_flag<Pipe::copy_in, Pipe::vector>(0);
+        core.wait_flag<Pipe::vector, Pipe::copy_in>(0);
+        core.wait_flag<Pipe::copy_in, Pipe::vector>(0);
+        core.set_flag<Pipe::vector, Pipe::copy_in>(0);
     });
 }
 
