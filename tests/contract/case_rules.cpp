@@ -43,6 +43,17 @@ constexpr std::pair<std::string_view, std::string_view> transport_rules[] = {
      "put: more operations than a queue has room for all arrive; NPUSHMEM_AGAIN means that nothing was posted."},
     {"many_gets_all_arrive",
      "get: more operations than a queue has room for all complete; NPUSHMEM_AGAIN means that nothing was posted."},
+    {"strided_puts_arrive_whole", "put_strided: the bytes of every block arrive, and no byte between blocks changes."},
+    {"strided_sources_may_overlap", "put_strided: any local stride is valid, also 0 and one smaller than a block."},
+    {"a_strided_source_can_be_reused_after_its_token",
+     "Completion: the source of a put_strided may be changed when its token is complete."},
+    {"many_strided_puts_all_arrive",
+     "put_strided: more operations than a queue has room for all arrive; NPUSHMEM_AGAIN means that nothing was posted."},
+    {"a_fence_orders_strided_puts", "Ordering: fence orders strided puts before later puts to the same peer."},
+    {"a_fence_orders_puts_before_strided_puts",
+     "Ordering: fence orders puts before later strided puts to the same peer."},
+    {"wrong_strided_puts",
+     "Refusals: a put_strided with a wrong range, size or number fails, has no effect, and leaves the queue usable."},
     {"every_operation_and_width",
      "npushmem_reach.atomic_*: each declared operation and width changes the object and returns its old value as "
      "defined."},
@@ -185,6 +196,9 @@ constexpr std::pair<std::string_view, std::string_view> transport_rules[] = {
      "affected."},
     {"killed_during_atomics",
      "Death of a peer: atomics on it and quiet end with a failure, one event reports it, and other peers are not "
+     "affected."},
+    {"killed_during_strided_puts",
+     "Death of a peer: strided puts to it and quiet end with a failure, one event reports it, and other peers are not "
      "affected."},
     {"killed_during_put_signals",
      "Death of a peer: put_signals to it and quiet end with a failure, one event reports it, and other peers are not "

