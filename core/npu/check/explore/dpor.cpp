@@ -29,6 +29,12 @@ void join(ThreadClock& clock, const ThreadClock& other) {
     for (std::size_t i = 0; i < other.size(); ++i) clock[i] = std::max(clock[i], other[i]);
 }
 
+bool same_accesses(const Step& a, const Step& b) {
+    return std::ranges::equal(a.accesses, b.accesses, [](const MemoryAccess& mine, const MemoryAccess& other) {
+        return mine.begin == other.begin && mine.end == other.end && mine.write == other.write;
+    });
+}
+
 // The value of the guard's word before the step; none: not known.
 std::optional<std::uint64_t> value_before(const Step& step, const Guard& guard) {
     const MemoryAccess read = guard.read();
@@ -110,7 +116,10 @@ void Dpor::executed(Step step) {
     if (redundant_) return;
     Node& node = path_[depth_];
     Clock& clock = clock_of(node.chosen);
-    if (!node.step) begin_step(node, std::move(step));
+    if (!node.step)
+        begin_step(node, std::move(step));
+    else if (!same_accesses(*node.step, step))
+        diverged_ = true;
     clock = node.clock;
     steps_[static_cast<std::size_t>(node.chosen)].push_back(depth_++);
 }

@@ -23,24 +23,17 @@ namespace npushmem::npu::check::explore {
 
 class Dpor final : public Decisions {
 public:
-    // A thread that waits when the run ends.
-    struct Waiting {
-        ThreadId thread;
-        Guard guard;
-    };
-
     // Begins the next run. Returns false when every schedule was run.
     bool next_run();
     ThreadId choose(const std::vector<ThreadId>& enabled, ThreadId last) override;
     void executed(Step step) override;
-    // Called when the run ends or becomes redundant: the threads whose guards do not hold.
-    void end_run(const std::vector<Waiting>& waiting = {});
+    void end_run(const std::vector<Waiting>& waiting) override;
 
-    // Whether the current run repeats schedules that were run before: nothing that it still does is new.
-    [[nodiscard]] bool redundant() const { return redundant_; }
+    [[nodiscard]] bool redundant() const override { return redundant_; }
     // The number of runs that became redundant.
     [[nodiscard]] std::uint64_t redundant_runs() const { return redundant_runs_; }
-    // Whether a thread was not enabled where it was before: the program depends on more than the schedule.
+    // Whether a thread was not enabled where it was before, or made other accesses: the program depends on more than the
+    // schedule.
     [[nodiscard]] bool diverged() const { return diverged_; }
 
 private:

@@ -69,6 +69,12 @@ inline bool conflict(const Step& a, const Step& b) {
     return accesses_conflict(a, b) || changes_word(a, b.guard) || changes_word(b, a.guard);
 }
 
+// A thread that waits.
+struct Waiting {
+    ThreadId thread;
+    Guard guard;
+};
+
 // Chooses the step that runs next.
 class Decisions {
 public:
@@ -81,7 +87,11 @@ public:
     // is a reason against it; it need not be enabled; -1: none.
     virtual ThreadId choose(const std::vector<ThreadId>& enabled, ThreadId last) = 0;
     // The step of the chosen thread has run.
-    virtual void executed(Step step) = 0;
+    virtual void executed(Step /*step*/) {}
+    // Whether the current run repeats schedules that were run before: nothing that it still does is new.
+    [[nodiscard]] virtual bool redundant() const { return false; }
+    // Called when the run ends or becomes redundant: the threads whose guards do not hold.
+    virtual void end_run(const std::vector<Waiting>& /*waiting*/) {}
 };
 
 // The order in which threads are tried: `last`, then those after it, then those before it.

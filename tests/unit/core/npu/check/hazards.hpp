@@ -20,7 +20,7 @@ namespace npushmem::npu::test {
 
 inline std::vector<Schedule> schedules() {
     std::vector<Schedule> all;
-    for (const char* text : {"eager", "lazy", "random:1", "random:2", "random:3", "explore:1"}) {
+    for (const char* text : {"eager", "lazy", "random:1", "random:2", "random:3", "explore"}) {
         all.push_back(Schedule::parse(text).value());
     }
     return all;

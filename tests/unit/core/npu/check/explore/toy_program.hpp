@@ -57,8 +57,8 @@ public:
             if (can_run(i)) all.push_back(static_cast<ThreadId>(i));
         return all;
     }
-    [[nodiscard]] std::vector<Dpor::Waiting> waiting() const {
-        std::vector<Dpor::Waiting> all;
+    [[nodiscard]] std::vector<Waiting> waiting() const {
+        std::vector<Waiting> all;
         for (std::size_t i = 0; i < program_.size(); ++i)
             if (!done(i) && guard_of(next(i)) && !can_run(i)) all.push_back({static_cast<ThreadId>(i), guard_of(next(i))});
         return all;
