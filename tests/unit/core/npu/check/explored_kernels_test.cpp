@@ -158,9 +158,9 @@ TEST(ExploredBudget, StepsAreLimited) {
 }
 
 TEST(ExploredBudget, AKernelThatDependsOnMoreThanTheScheduleIsReported) {
-    std::uint64_t runs = 0;
+    int runs = 0;
     const CheckReport report = explore(1, 2, [&](Core& core, std::uint64_t* data) {
-        if (core.index() == 0 && ++runs > 1) core.signal_set(line(data, 1), runs);
+        if (core.index() == 0) core.signal_set(line(data, ++runs), 1);
         core.signal_set(data, 1);
     });
     EXPECT_EQ(report.status.code(), Code::state) << report.text();
