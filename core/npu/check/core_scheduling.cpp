@@ -90,7 +90,6 @@ void CoreScheduling::preempt(const SourceLocation& where) {
         domain_.signals.deliver_from(core_.number);
         static_cast<void>(domain_.progress());
     }
-    domain_.control.long_turn();
     context_->runner->preempt(*context_, where);
 }
 

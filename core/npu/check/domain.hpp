@@ -31,8 +31,6 @@ public:
     virtual bool deliver_signal() = 0;
     // The running core is about to act visibly to others. Returns true to run another core first.
     virtual bool switch_core() = 0;
-    // The running core has made many calls without waiting: deferred cores get a turn, too.
-    virtual void long_turn() {}
     // What the current step of an exploration does.
     [[nodiscard]] StepRecorder& steps() { return steps_; }
     // Whether deferred commands and signals must run before a core waits, because its peers are other processes and

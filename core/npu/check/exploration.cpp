@@ -21,7 +21,7 @@ constexpr std::string_view replay_prefix = "replay:";
 constexpr std::uint64_t part_for_few = 4;
 constexpr std::size_t max_few = 3;
 // Runs that look for a schedule with the same failure and fewer deviations.
-constexpr std::uint64_t max_minimising_runs = 4000;
+constexpr std::uint64_t max_minimising_runs = 1000;
 
 std::vector<Deviation> deviations_of(const CheckReport& report) {
     return *explore::parse_deviations(std::string_view(report.schedule).substr(replay_prefix.size()));

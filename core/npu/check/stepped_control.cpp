@@ -11,6 +11,14 @@ namespace npushmem::npu::check {
 using detail::CoreContext;
 using explore::ThreadId;
 
+namespace {
+
+// After so many steps in a row another thread comes first in the default order: the one that runs may wait for it in a
+// loop that is not recognised.
+constexpr int max_turn = 256;
+
+}  // namespace
+
 void LoopReads::add(const explore::MemoryAccess& read) {
     const auto same = [&](const auto& known) { return known.begin <= read.begin && read.end <= known.end; };
     if (everything_ || std::ranges::any_of(reads_, same)) return;
@@ -75,7 +83,7 @@ std::vector<ThreadId> SteppedControl::find_enabled(const std::vector<CoreContext
 
 ThreadId SteppedControl::decide(const std::vector<ThreadId>& enabled) {
     const std::uint64_t step = steps_taken_++;
-    const ThreadId preferred = std::exchange(long_turn_, false) ? last_ + 1 : last_;
+    const ThreadId preferred = turn_ < max_turn ? last_ : last_ + 1;
     const ThreadId usual = explore::default_order(enabled, preferred).front();
     ThreadId chosen = usual;
     if (decided_) chosen = decisions_.choose(enabled, preferred);
@@ -84,6 +92,7 @@ ThreadId SteppedControl::decide(const std::vector<ThreadId>& enabled) {
         decisions_.end_run(waiting());
     }
     if (chosen != usual) deviations_.push_back({step, chosen});
+    turn_ = chosen == last_ ? turn_ + 1 : 1;
     running_ = last_ = chosen;
     Thread& thread = threads_[static_cast<std::size_t>(chosen)];
     steps().begin_step({chosen, ++thread.steps});

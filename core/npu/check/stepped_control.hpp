@@ -34,7 +34,6 @@ public:
     bool run_command() override { return false; }
     bool deliver_signal() override { return false; }
     bool switch_core() override { return true; }
-    void long_turn() override { long_turn_ = true; }
 
     detail::CoreContext* choose(const std::vector<detail::CoreContext*>& able) override;
     void unblock() override;
@@ -83,7 +82,7 @@ private:
     std::unordered_map<const detail::CoreContext*, ThreadId> thread_of_;
     ThreadId running_ = -1;  // -1: the step was recorded
     ThreadId last_ = -1;
-    bool long_turn_ = false;
+    int turn_ = 0;         // the number of steps that it has taken in a row
     bool decided_ = true;  // false: the run has become redundant or has failed
     std::vector<explore::Deviation> deviations_;
 };
