@@ -49,6 +49,7 @@ std::uint64_t Core::wait_slow_path(const detail::Condition& condition, const Whe
 Result<std::uint64_t> Core::signal_wait_for(const std::uint64_t* word, Compare compare, std::uint64_t value,
                                             const WaitLimit& limit, const Where& where) {
     check_scalar("signal_wait_for", word, where);
+    if (state_.hooks != nullptr) state_.hooks->before_fetch(where);
     std::uint64_t seen = detail::acquire_word(word);
     try {
         const detail::Condition condition{word, compare, value, limit.pe};

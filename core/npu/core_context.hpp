@@ -183,7 +183,6 @@ public:
     // The last word of a wait loop that checked mode has recognised, and its unchanging value; null: no such loop.
     const void* polled = nullptr;
     std::uint64_t polled_value = 0;
-    bool deferred = false;                    // by a scheduler, until no other core can continue
     bool used_transport = false;              // in this launch: has used or waited for a transport
     std::unique_ptr<RemoteCoreState> remote;  // state of the transport to PEs that are not mapped
     Where where;

@@ -68,7 +68,7 @@ Status wait_failure(CoreContext& self) {
 
 // Counts consecutive polls that saw the same version of the memory.
 void count_poll(CoreContext& self, const Scheduler& scheduler) {
-    const std::uint64_t version = scheduler.version();
+    const std::uint64_t version = scheduler.version(self);
     self.idle_polls = version == self.polled_version ? self.idle_polls + 1 : 0;
     self.polled_version = version;
 }
@@ -78,7 +78,7 @@ bool can_run(CoreContext& core, const Scheduler& scheduler) {
     if (core.run->failed() || core.status != CoreStatus::polling) return core.ready();
     // Round 0 is a plain yield: the memory that this core reads is unknown. Below max_idle_polls, idle polls may not be
     // a loop.
-    return core.polls == 0 || core.idle_polls < max_idle_polls || core.polled_version != scheduler.version();
+    return core.polls == 0 || core.idle_polls < max_idle_polls || core.polled_version != scheduler.version(core);
 }
 
 }  // namespace
@@ -309,7 +309,7 @@ void Runner::poll_unchanged(CoreContext& self, PollState& polling, const Where& 
         limits_.check_poll(self, -1, polling);
     } else {
         self.idle_polls = max_idle_polls;
-        self.polled_version = scheduler_->version();
+        self.polled_version = scheduler_->version(self);
     }
     yield_or_throw(self);
 }
@@ -362,8 +362,11 @@ CoreContext& Runner::scheduled_after(CoreContext& self) {
         for (std::size_t i = 0; i < ring_.size(); ++i, core = core->next) {
             if (can_run(*core, *scheduler_)) runnable_.push_back(core);
         }
-        if (!runnable_.empty()) return scheduler_->choose(runnable_);
-        scheduler_->unblock();
+        if (runnable_.empty()) {
+            scheduler_->unblock();
+        } else if (CoreContext* chosen = scheduler_->choose(runnable_); chosen != nullptr) {
+            return *chosen;
+        }
     }
 }
 

@@ -24,15 +24,17 @@ public:
     Scheduler& operator=(const Scheduler&) = delete;
     virtual ~Scheduler() = default;
 
-    // Returns one of `runnable`, which is not empty and in ring order after the core that ran last.
-    virtual CoreContext& choose(const std::vector<CoreContext*>& runnable) = 0;
+    // Returns one of `runnable`, which is not empty and in ring order after the core that ran last. Null: something else
+    // has happened, and the runner shall ask again.
+    virtual CoreContext* choose(const std::vector<CoreContext*>& runnable) = 0;
     // Called when no core can continue. Either makes some core runnable or fails the launches.
     virtual void unblock() = 0;
     // Called when the deadline of a launch has passed. Returns true if the scheduler has failed the launches, and false
     // if the runner shall fail this one.
     virtual bool on_deadline() { return false; }
-    // A number that changes whenever memory changes. A polling core need not run again while it stays the same.
-    [[nodiscard]] virtual std::uint64_t version() const = 0;
+    // A number that changes whenever memory changes that this core may poll. A polling core need not run again while it
+    // stays the same.
+    [[nodiscard]] virtual std::uint64_t version(const CoreContext& core) const = 0;
 };
 
 // The runner's interface to the queues of launches.

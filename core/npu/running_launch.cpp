@@ -39,7 +39,6 @@ void RunningLaunch::prepare(int index, const Window& window) {
     context.idle_polls = 0;
     context.polled = nullptr;
     context.where = {};
-    context.deferred = false;
     context.used_transport = false;
     if (context.remote) context.remote->begin_launch();
     const CorePosition position{index / device_.vector_cores, job_.config.block_dim, index % device_.vector_cores,

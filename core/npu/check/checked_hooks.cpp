@@ -55,7 +55,7 @@ private:
 // Peers run in other processes: what they wait for must leave before this PE waits.
 class DeviceControl final : public check::JobControl {
 public:
-    explicit DeviceControl(const Schedule& schedule) : JobControl(schedule, {}) {}
+    explicit DeviceControl(const Schedule& schedule) : JobControl(schedule) {}
     [[nodiscard]] bool run_deferred_before_wait() const override { return true; }
 };
 
@@ -136,9 +136,9 @@ Result<HooksFactory> checked_hooks(const Schedule& schedule, const Fabric& fabri
 }
 
 Result<HooksFactory> check::job_hooks(const Schedule& schedule, const Fabric& fabric, const JobLink* link) {
-    if (schedule.kind == Schedule::Kind::explore) {
+    if (schedule.kind == Schedule::Kind::explore || schedule.kind == Schedule::Kind::replay) {
         return Status{Code::config,
-                      "checked mode: explore needs all PEs in one process (CheckedJob); a device runs "
+                      "checked mode: explore and replay need all PEs in one process (CheckedJob); a device runs "
                       "eager, lazy or random:<seed>"};
     }
     const auto launches = std::make_shared<Launches>(schedule, fabric, link);

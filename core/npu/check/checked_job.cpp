@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <utility>
 
+#include "core/npu/check/exploration.hpp"
 #include "core/npu/check/job_run.hpp"
 #include "core/npu/source_line.hpp"
 
@@ -23,7 +25,7 @@ bool parse_number(std::string_view text, std::uint64_t& value) {
     return error == std::errc{} && end == text.data() + text.size() && !text.empty();
 }
 
-constexpr std::uint64_t max_deferrals = 8;
+constexpr std::uint64_t max_deviations = 8;
 
 }  // namespace
 
@@ -37,12 +39,16 @@ Result<Schedule> Schedule::parse(std::string_view text) {
     if (text == "lazy") return Schedule{.kind = Kind::lazy};
     if (name == "random" && number_ok) return Schedule{.kind = Kind::random, .seed = number};
     if (text == "explore") return Schedule{.kind = Kind::explore};
-    if (name == "explore" && number_ok && number <= max_deferrals) {
-        return Schedule{.kind = Kind::explore, .deferrals = static_cast<int>(number)};
+    if (name == "explore" && number_ok && number <= max_deviations) {
+        return Schedule{.kind = Kind::explore, .deviations = static_cast<int>(number)};
     }
-    return Status{Code::config, fmt::format("schedule '{}' must be eager, lazy, random:<seed>, or explore[:<places "
-                                            "that differ, 0 to {}>]",
-                                            text, max_deferrals)};
+    const std::string_view trace = has_number ? text.substr(colon + 1) : std::string_view{};
+    if (name == "replay" && has_number && check::explore::parse_deviations(trace)) {
+        return Schedule{.kind = Kind::replay, .trace = std::string(trace)};
+    }
+    return Status{Code::config, fmt::format("schedule '{}' must be eager, lazy, random:<seed>, explore[:<deviations, 0 "
+                                            "to {}>], or replay:<trace of a report>",
+                                            text, max_deviations)};
 }
 
 std::string Schedule::text() const {
@@ -50,7 +56,8 @@ std::string Schedule::text() const {
         case Kind::eager: return "eager";
         case Kind::lazy: return "lazy";
         case Kind::random: return fmt::format("random:{}", seed);
-        case Kind::explore: return fmt::format("explore:{}", deferrals);
+        case Kind::explore: return deviations < 0 ? "explore" : fmt::format("explore:{}", deviations);
+        case Kind::replay: return "replay:" + trace;
     }
     return "?";
 }
@@ -58,9 +65,14 @@ std::string Schedule::text() const {
 bool CheckReport::clean() const { return status.ok() && std::ranges::all_of(findings, &Finding::hint); }
 
 std::string CheckReport::text() const {
-    std::string text =
-        fmt::format("schedule {}: {} {} in {:.3f} s{}, {} findings\n", schedule, schedules,
-                    schedules == 1 ? "run" : "runs", seconds, complete ? "" : " (bound reached)", findings.size());
+    std::string text = fmt::format("schedule {}: {} {} in {:.3f} s, {} findings\n", schedule, schedules,
+                                   schedules == 1 ? "run" : "runs", seconds, findings.size());
+    if (!coverage.empty())
+        text += fmt::format("explored {}: {} runs, {} of them redundant, {} steps\n", coverage, schedules, redundant,
+                            steps);
+    if (minimised_by > 0)
+        text += fmt::format("{} further runs found this schedule, which deviates in {} places from the default order\n",
+                            minimised_by, deviations);
     for (const Finding& finding : findings) text += finding.text() + "\n";
     if (!status.ok()) text += "the launch failed: " + status.message() + "\n";
     return text;
@@ -72,11 +84,9 @@ public:
     Schedule schedule;
     std::function<void()> reset = [] {};
 
-    // Runs under one schedule and adds its findings to `report`. Returns the number of places where it could have
-    // differed.
-    std::uint64_t run_once(const JobLaunch& launch, const std::vector<std::uint64_t>& deferred, CheckReport& report) {
+    // Runs once and fills in the findings, the status and the traffic.
+    void run_once(const JobLaunch& launch, JobControl& control, CheckReport& report) {
         reset();
-        JobControl control(schedule, deferred);
         JobRun run(job, launch, control);
         run.run();
         report.findings = job.heap->asymmetries(launch.config.name);
@@ -84,33 +94,17 @@ public:
         report.status = run.status();
         report.remote_signals = run.traffic().signals;
         report.remote_waits = run.traffic().waits;
-        ++report.schedules;
-        return control.places();
     }
 
-    // Depth first: each schedule is tried before those that differ from it in one later place more.
-    void explore(const JobLaunch& launch, CheckReport& report) {
+    void run_steps(const JobLaunch& launch, CheckReport& report) {
         const std::vector<std::byte> before = job.heap->save();
-        std::vector<std::vector<std::uint64_t>> open{{}};
-        while (!open.empty()) {
-            const std::vector<std::uint64_t> deferred = std::move(open.back());
-            open.pop_back();
-            if (report.schedules == schedule.max_schedules) {
-                report.complete = false;
-                return;
-            }
-            if (report.schedules > 0) job.heap->restore(before);
-            const std::uint64_t places = run_once(launch, deferred, report);
-            if (!report.clean()) {
-                report.schedule += fmt::format(", set aside at [{}]", fmt::join(deferred, ", "));
-                return;
-            }
-            if (deferred.size() == static_cast<std::size_t>(schedule.deferrals)) continue;
-            for (std::uint64_t place = places; place-- > (deferred.empty() ? 0 : deferred.back() + 1);) {
-                open.push_back(deferred);
-                open.back().push_back(place);
-            }
-        }
+        bool first = true;
+        check::Exploration exploration(schedule, [&](JobControl& control, CheckReport& one) {
+            if (!std::exchange(first, false)) job.heap->restore(before);
+            run_once(launch, control, one);
+        });
+        if (schedule.kind == Schedule::Kind::explore) return exploration.explore(report);
+        exploration.replay(report);
     }
 
     CheckReport run(const JobLaunch& launch) {
@@ -118,10 +112,14 @@ public:
         report.schedule = schedule.text();
         const auto begin = std::chrono::steady_clock::now();
         report.status = prepare(launch);
-        if (report.status.ok() && schedule.kind == Schedule::Kind::explore)
-            explore(launch, report);
-        else if (report.status.ok())
-            run_once(launch, {}, report);
+        if (!report.status.ok()) return report;
+        if (schedule.kind == Schedule::Kind::explore || schedule.kind == Schedule::Kind::replay) {
+            run_steps(launch, report);
+        } else {
+            JobControl control(schedule);
+            run_once(launch, control, report);
+            report.schedules = 1;
+        }
         report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         return report;
     }

@@ -127,6 +127,10 @@ void CommandChecks::check_global(Address begin, Address end, bool write, const A
     require_accessible(domain_.names, begin, end - begin, access);
     const Clock& clock = clocks_[access.pipe()];
     if (write)
+        domain_.steps.write_records(begin, end);
+    else
+        domain_.steps.read_records(begin, end);
+    if (write)
         domain_.memory.copy_write(begin, end, access, clock, domain_.findings.reporter(access));
     else
         domain_.memory.copy_read(begin, end, access, clock, domain_.findings.reporter(access));

@@ -20,16 +20,25 @@ CoreChecker::CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const
       commands_(core_, *domain_, clocks_, ub_),
       memory_(core_, *domain_, clocks_),
       atomics_(core_, *domain_, clocks_),
-      scheduling_(core_, *domain_, queues_, core.context()) {}
+      scheduling_(core_, *domain_, queues_, core.context()) {
+    if (domain_->steps.active())
+        queues_.explore(domain_->steps, [this](const auto& ready) { scheduling_.wait_until(ready); });
+}
 
 CoreChecker::~CoreChecker() { domain_->cores.remove(core_.number); }
 
 void CoreChecker::issue(const Command& command, std::function<void()> run) {
     scheduling_.enter(command.where);
+    if (command.target.global)
+        scheduling_.step_point();
+    else
+        scheduling_.read_point();
     idle_ = false;
-    queues_.push(command.pipe, commands_.check(command, std::move(run)));
+    std::function<void()> checked = commands_.check(command, std::move(run));
+    queues_.push(command.pipe, std::move(checked),
+                 domain_->steps.active() ? StepRecorder::accesses_of(command) : CommandQueues::Accesses{});
     if (domain_->control.run_command()) queues_.run_until(command.pipe, queues_.last());
-    scheduling_.schedule_point();
+    scheduling_.schedule_point_after();
     const Operand& source = command.source[0];
     if (source.global)
         scheduling_.observe(number_of(source.address) * 2 + 1,
@@ -57,8 +66,10 @@ void CoreChecker::load(const void* address, void* value, std::size_t bytes, Wher
     scheduling_.enter(where);
     const std::uintptr_t at = number_of(address);
     const Access access = clocks_.scalar_access("load", where);
+    scheduling_.read_point();
     if (ub_.contains(at)) {
         ub_.read(at, at + bytes, access, clocks_.now());
+        domain_->steps.read(at, at + bytes);
         read_memory(address, value, bytes);
         return scheduling_.observe(at, {address, value_of(value, bytes), where});
     }
@@ -74,7 +85,9 @@ void CoreChecker::store(void* address, const void* value, std::size_t bytes, Whe
     scheduling_.enter(where);
     const std::uintptr_t at = number_of(address);
     const Access access = clocks_.scalar_access("store", where);
+    scheduling_.step_point();
     if (ub_.contains(at)) {
+        domain_->steps.write(at, at + bytes);
         ub_.write(at, at + bytes, access, clocks_.now(), false);
         return write_memory(address, value, bytes);
     }
@@ -94,8 +107,9 @@ void CoreChecker::dcci(const void* address, std::size_t bytes, Where where) {
 void CoreChecker::complete_all(const SourceLocation& where) {
     queues_.run_all();
     clocks_.order_all();
+    scheduling_.step_point();
     memory_.clean(where);
-    domain_->signals.deliver_from(core_.number);
+    scheduling_.deliver_signals();
 }
 
 void CoreChecker::quiet(Where where) {
@@ -114,8 +128,9 @@ void CoreChecker::fence(Where where) {
     scheduling_.schedule_point();
     queues_.run_pipe(Pipe::copy_out);
     domain_->copies.record_fence(core_.number, clocks_.fence());
+    scheduling_.step_point();
     memory_.clean(where);
-    domain_->signals.deliver_from(core_.number);
+    scheduling_.deliver_signals();
 }
 
 void CoreChecker::signal(const Signal& signal, Where where) {
@@ -126,9 +141,11 @@ void CoreChecker::signal(const Signal& signal, Where where) {
     require_accessible(domain_->names, at, sizeof *signal.word, access);
     idle_ = false;
     memory_.bypass(at, where);
+    domain_->steps.write_records(at, at + sizeof *signal.word);
     domain_->memory.signal(at, at + sizeof *signal.word, access, clocks_.now(), !signal.add,
                            domain_->findings.reporter(access));
-    PendingSignal pending{core_.number, signal, access, domain_->passed_on(at, clocks_.now(), core_.pe)};
+    PendingSignal pending{core_.number, signal, access, domain_->passed_on(at, clocks_.now(), core_.pe),
+                          domain_->steps.id()};
     const int target = domain_->names.pe_of(at);
     if (target >= 0 && target != core_.pe) {
         ++domain_->traffic.signals;
@@ -140,7 +157,7 @@ void CoreChecker::signal(const Signal& signal, Where where) {
         domain_->signals.arrive(pending);
     else
         domain_->signals.send(std::move(pending));
-    scheduling_.schedule_point();
+    scheduling_.schedule_point_after();
 }
 
 void CoreChecker::before_atomic(const void* address, std::size_t bytes, Where where) {
@@ -156,6 +173,13 @@ void CoreChecker::before_atomic(const void* address, std::size_t bytes, Where wh
 
 // An atomic that finds the word and leaves it as it is reads it only.
 void CoreChecker::after_atomic(const AtomicResult& result, Where where) {
+    const std::uintptr_t at = number_of(result.address);
+    if (result.changed) {
+        domain_->steps.write(at, at + result.bytes, result.before);
+        domain_->steps.write_records(at, at + result.bytes);
+    } else {
+        domain_->steps.read(at, at + result.bytes);
+    }
     atomics_.end(result);
     if (!result.changed) scheduling_.observe(number_of(result.address), {result.address, result.before, where});
 }
@@ -168,9 +192,22 @@ bool CoreChecker::poll(std::uint64_t round, Where where) {
     return true;
 }
 
+void CoreChecker::before_fetch(Where where) {
+    if (!domain_->steps.active()) return;
+    scheduling_.enter(where);
+    scheduling_.read_point();
+}
+
+void CoreChecker::before_wait_until(const detail::Condition& condition, Where where) {
+    if (!domain_->steps.active()) return;
+    scheduling_.enter(where);
+    scheduling_.wait_for(condition, where);
+}
+
 void CoreChecker::after_wait(const void* address, std::uint64_t seen, Where where) {
     scheduling_.enter(where);
     const std::uintptr_t at = number_of(address);
+    if (!domain_->steps.waits_for(at)) domain_->steps.read(at, at + sizeof seen);
     const int owner = domain_->names.pe_of(at);
     if (owner >= 0 && owner != core_.pe) ++domain_->traffic.waits;
     idle_ = false;
@@ -185,13 +222,16 @@ void CoreChecker::enter_core_barrier(Where where) {
     scheduling_.schedule_point();
     scheduling_.run_deferred();
     const FindingSide here = core_.side(Pipe::scalar, "core_barrier", where);
+    domain_->core_barriers[core_.pe].add_arrival(domain_->steps.id());
     if (domain_->core_barriers[core_.pe].arrive(core_, here, clocks_.now(), domain_->findings))
         domain_->version.changed();
 }
 
 void CoreChecker::leave_core_barrier() {
     memory_.acquired();
-    clocks_.now().join(domain_->core_barriers[core_.pe].passed());
+    const CoreBarrier& barrier = domain_->core_barriers[core_.pe];
+    clocks_.now().join(barrier.passed());
+    for (const explore::StepId arrival : barrier.arrivals()) domain_->steps.after(arrival);
 }
 
 void CoreChecker::ub_allocated(std::size_t offset, std::size_t bytes, bool placed, Where where) {

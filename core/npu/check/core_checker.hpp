@@ -38,6 +38,8 @@ public:
     void before_atomic(const void* address, std::size_t bytes, Where where) override;
     void after_atomic(const AtomicResult& result, Where where) override;
     void before_wait() override { scheduling_.run_deferred(); }
+    void before_fetch(Where where) override;
+    void before_wait_until(const detail::Condition& condition, Where where) override;
     bool poll(std::uint64_t round, Where where) override;
     void after_wait(const void* address, std::uint64_t seen, Where where) override;
     void enter_core_barrier(Where where) override;

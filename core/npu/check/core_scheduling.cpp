@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/npu/check/core_scheduling.hpp"
 
+#include <chrono>
 #include <limits>
 #include <utility>
+
+#include "npushmem/npu/error.hpp"
 
 namespace npushmem::npu::check {
 namespace {
@@ -15,6 +18,8 @@ constexpr std::uint64_t turns_per_release = 16;
 constexpr std::uintptr_t yielded = 1;
 
 constexpr std::size_t max_probes = 8;
+// Keeps the lines apart that read the same word.
+constexpr std::uintptr_t line_factor = std::uintptr_t{1} << 48;
 
 // Multiplicative hashing: the upper bits depend on all bits of the key.
 std::size_t slot_of(std::uintptr_t what) { return static_cast<std::size_t>(what * 0x9e3779b97f4a7c15U >> 32); }
@@ -68,6 +73,7 @@ void WaitLoop::grow() {
 
 void CoreScheduling::enter(const SourceLocation& where) {
     domain_.calls.enter(place_, where);
+    domain_.steps.begin_call();
     if (++calls_ >= calls_per_turn) preempt(where);
 }
 
@@ -79,18 +85,37 @@ void CoreScheduling::switch_core(const SourceLocation& where) {
 void CoreScheduling::preempt(const SourceLocation& where) {
     calls_ = 0;
     run_deferred();
-    if (++turns_ % turns_per_release == 0) {
+    if (!domain_.steps.active() && ++turns_ % turns_per_release == 0) {
         queues_.run_all();
         domain_.signals.deliver_from(core_.number);
         static_cast<void>(domain_.progress());
     }
-    domain_.control.long_turn();
     context_->runner->preempt(*context_, where);
 }
 
 // In a wait loop the first round has offered this place already.
 void CoreScheduling::schedule_point() {
-    if (!loop_.repeats() && domain_.control.switch_core()) switch_core(last_call());
+    if (!domain_.steps.active() && loop_.repeats()) return;
+    if (domain_.control.switch_core()) switch_core(last_call());
+}
+
+void CoreScheduling::wait_until(const std::function<bool()>& ready) {
+    if (ready()) return;
+    detail::WaitPredicate predicate{ready, "the commands and signals of the core", core_.pe};
+    if (Status done = context_->runner->await_predicate(*context_, predicate, last_call()); !done.ok())
+        throw KernelError(done);
+}
+
+void CoreScheduling::wait_for(const detail::Condition& condition, const SourceLocation& where) {
+    calls_ = 0;
+    context_->runner->await_word(*context_, condition, std::chrono::nanoseconds{0}, where);
+    domain_.steps.wait(condition);
+}
+
+void CoreScheduling::deliver_signals() {
+    if (!domain_.steps.active()) return domain_.signals.deliver_from(core_.number);
+    wait_until([this] { return !domain_.signals.any_from(core_.number); });
+    domain_.signals.join_arrivals(core_.number);
 }
 
 void CoreScheduling::run_deferred() {
@@ -101,7 +126,10 @@ void CoreScheduling::run_deferred() {
 
 bool CoreScheduling::repeats(std::uintptr_t what, const Read& read) {
     last_read_ = read;
-    return loop_.read(what, read.value, domain_.version.changes());
+    // The same word at another line is not another round of the loop.
+    const bool waits = loop_.read(what + read.where.line() * line_factor, read.value, domain_.version.changes());
+    if (loop_.repeats_twice()) domain_.steps.forget_call();
+    return waits;
 }
 
 void CoreScheduling::observe(std::uintptr_t what, const Read& read) {
@@ -119,10 +147,11 @@ void CoreScheduling::wait_for_change(const Read& read) {
 }
 
 void CoreScheduling::yield(const SourceLocation& where) {
-    if (!loop_.read(yielded, 0, domain_.version.changes()))
-        switch_core(where);
-    else
+    if (!loop_.read(yielded, 0, domain_.version.changes())) {
+        if (!domain_.steps.active() || !loop_.repeats()) switch_core(where);
+    } else {
         wait_for_change(last_read_.address != nullptr ? last_read_ : Read{nullptr, 0, where});
+    }
     last_read_ = {};
 }
 

@@ -28,6 +28,8 @@ public:
     [[nodiscard]] bool just_recognised() const { return repeats_ == min_repeats; }
     // The last read repeated one of the same version, and so does nothing new.
     [[nodiscard]] bool repeats() const { return repeats_ > 0; }
+    // So did the one before it.
+    [[nodiscard]] bool repeats_twice() const { return repeats_ > 1; }
 
 private:
     struct Entry {
@@ -69,11 +71,29 @@ public:
     void enter(const SourceLocation& where);
     // The kernel's last call. Relaxed: this thread has stored it.
     [[nodiscard]] SourceLocation last_call() const { return place_.at.load(std::memory_order_relaxed); }
-    // A place where the schedule may run other cores first.
+    // A place before a visible action, where the schedule may run other cores first.
     void schedule_point();
+    // The same, where only an exploration needs it.
+    void step_point() {
+        if (domain_.steps.active()) schedule_point();
+    }
+    // The same before a read. In a wait loop that repeats itself, the round before has offered this place already.
+    void read_point() {
+        if (domain_.steps.active() && !loop_.repeats()) schedule_point();
+    }
+    // The same behind a visible action, where only an exploration does not need it.
+    void schedule_point_after() {
+        if (!domain_.steps.active()) schedule_point();
+    }
+    // With an exploration: returns when `ready` returns true. Throws KernelError when the launch has failed.
+    void wait_until(const std::function<bool()>& ready);
+    // With an exploration: returns when the condition holds.
+    void wait_for(const detail::Condition& condition, const SourceLocation& where);
+    // Everything that the core has signalled arrives.
+    void deliver_signals();
     // Before a wait: runs deferred commands and signals if no other core would run them meanwhile.
     void run_deferred();
-    // Records a read of `what`. Returns true in a wait loop that found nothing new.
+    // Records a read of `what` at a source line. Returns true in a wait loop that found nothing new.
     bool repeats(std::uintptr_t what, const Read& read);
     // The same, and in such a loop others run.
     void observe(std::uintptr_t what, const Read& read);

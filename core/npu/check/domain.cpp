@@ -51,6 +51,7 @@ bool CoreBarrier::arrive(const CheckedCore& core, const FindingSide& here, const
     if (++arrived_ < core.count) return false;
     arrived_ = 0;
     passed_ = gathering_;
+    passed_steps_ = std::exchange(gathering_steps_, {});
     return true;
 }
 

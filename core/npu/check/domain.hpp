@@ -9,6 +9,7 @@
 
 #include "core/npu/check/findings.hpp"
 #include "core/npu/check/signals.hpp"
+#include "core/npu/check/step_recorder.hpp"
 #include "core/npu/check/watchdog.hpp"
 #include "npushmem/npu/hooks.hpp"
 
@@ -30,11 +31,14 @@ public:
     virtual bool deliver_signal() = 0;
     // The running core is about to act visibly to others. Returns true to run another core first.
     virtual bool switch_core() = 0;
-    // The running core has made many calls without waiting: deferred cores get a turn, too.
-    virtual void long_turn() {}
+    // What the current step of an exploration does.
+    [[nodiscard]] StepRecorder& steps() { return steps_; }
     // Whether deferred commands and signals must run before a core waits, because its peers are other processes and
     // no core here would run them meanwhile.
     [[nodiscard]] virtual bool run_deferred_before_wait() const { return false; }
+
+private:
+    StepRecorder steps_;
 };
 
 // The core barrier among the cores of one PE.
@@ -42,6 +46,9 @@ class CoreBarrier {
 public:
     // A core arrives at `here`, ordered behind `clock`. Returns true for the last one.
     bool arrive(const CheckedCore& core, const FindingSide& here, const Clock& clock, FindingLog& findings);
+    // The steps in which the cores arrived at the last barrier.
+    [[nodiscard]] const std::vector<explore::StepId>& arrivals() const { return passed_steps_; }
+    void add_arrival(explore::StepId step) { gathering_steps_.push_back(step); }
     // What all cores are ordered behind after the last barrier.
     [[nodiscard]] const Clock& passed() const { return passed_; }
     // The kernel of one more core has returned. Returns the number of such cores.
@@ -55,6 +62,8 @@ private:
     FindingSide first_;
     Clock gathering_;
     Clock passed_;
+    std::vector<explore::StepId> gathering_steps_;
+    std::vector<explore::StepId> passed_steps_;
 };
 
 // The barriers that the members of teams call. All members must pass the same arguments.
@@ -90,11 +99,12 @@ public:
     // `peers`: null where other PEs are not checked.
     Domain(Control& its_control, const MemoryNames& its_names, std::string kernel, PeerChecks* peers = nullptr)
         : control(its_control),
+          steps(its_control.steps()),
           names(its_names),
           memory(peers != nullptr ? &peers->memory() : nullptr),
           version(peers),
           words(peers),
-          signals(memory, words, version, peers),
+          signals(memory, words, version, steps, peers),
           cores(peers),
           copies(cores, peers),
           findings(std::move(kernel), names, cores, copies),
@@ -126,6 +136,7 @@ public:
     bool progress() { return signals.deliver_oldest() || cores.run_oldest_command(); }
 
     Control& control;
+    StepRecorder& steps;
     const MemoryNames& names;
     GlobalMemory memory;
     MemoryVersion version;

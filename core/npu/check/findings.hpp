@@ -71,6 +71,8 @@ public:
     [[nodiscard]] FindingSide side_of(const Access& access) const;
     // Runs the oldest queued command of the first core that has one. Returns false when there is none.
     bool run_oldest_command();
+    // Null: the core does not exist any more.
+    [[nodiscard]] CommandQueues* queues_of(std::uint32_t core) const { return entries_[core - first_].queues; }
     void count_ended_kernel() { ++ended_; }
     [[nodiscard]] bool all_ended() const { return ended_ == entries_.size(); }
 

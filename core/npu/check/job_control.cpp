@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/npu/check/job_control.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace npushmem::npu::check {
@@ -31,31 +30,14 @@ void JobControl::attach(Domain& domain, bool watched, Ends ends) {
     ends_ = std::move(ends);
 }
 
-bool JobControl::defer() {
-    const std::uint64_t place = places_++;
-    if (next_deferred_ == deferred_.size() || deferred_[next_deferred_] != place) return false;
-    ++next_deferred_;
-    return true;
-}
-
 bool JobControl::run_command() {
-    switch (kind_) {
-        case Schedule::Kind::eager: return true;
-        case Schedule::Kind::lazy: return false;
-        case Schedule::Kind::random: return draw(2);
-        case Schedule::Kind::explore: return !defer();
-    }
-    return true;
+    if (kind_ == Schedule::Kind::random) return draw(2);
+    return kind_ == Schedule::Kind::eager;
 }
 
 bool JobControl::deliver_signal() { return run_command(); }
 
-bool JobControl::switch_core() {
-    if (kind_ == Schedule::Kind::random) return draw(4);
-    if (kind_ != Schedule::Kind::explore || !defer()) return false;
-    if (running_ != nullptr) running_->deferred = true;
-    return true;
-}
+bool JobControl::switch_core() { return kind_ == Schedule::Kind::random && draw(4); }
 
 void JobControl::count_idle_polls(const CoreContext& chosen) {
     ran_since_round_ = true;
@@ -66,18 +48,10 @@ void JobControl::count_idle_polls(const CoreContext& chosen) {
     idle_rounds_ = idle_polls_ = 0;
 }
 
-CoreContext& JobControl::choose(const std::vector<CoreContext*>& able) {
-    std::size_t chosen = 0;
-    if (kind_ == Schedule::Kind::random) chosen = random_() % able.size();
-    if (std::exchange(long_turn_, false)) std::ranges::for_each(able, [](auto* core) { core->deferred = false; });
-    if (kind_ == Schedule::Kind::explore) {
-        const auto found = std::ranges::find(able, false, &CoreContext::deferred);
-        if (found != able.end()) chosen = static_cast<std::size_t>(found - able.begin());
-    }
-    running_ = able[chosen];
-    running_->deferred = false;
-    count_idle_polls(*running_);
-    return *running_;
+CoreContext* JobControl::choose(const std::vector<CoreContext*>& able) {
+    CoreContext* chosen = able[kind_ == Schedule::Kind::random ? random_() % able.size() : 0];
+    count_idle_polls(*chosen);
+    return chosen;
 }
 
 bool JobControl::begin_poll_round() {

@@ -49,8 +49,11 @@ JobRun::JobRun(JobParts& parts, const JobLaunch& launch, JobControl& control)
       cores_(parts.cores) {
     // Hooks of the launch take the place of the checker's.
     const bool watched = parts.check && !launch.config.hooks;
-    JobControl::Ends ends{[this] { deadlock(); }, {}};
+    JobControl::Ends ends{[this] { deadlock(); }, {}, {}};
     if (watched) ends.on_deadline = [this] { on_deadline(); };
+    ends.on_step_limit = [this](std::uint64_t steps) {
+        fail_all(fmt::format("the launch has not ended within {} steps", steps));
+    };
     control.attach(*domain_, watched, std::move(ends));
     for (std::size_t pe = 0; pe < pes_.size(); ++pe) add_pe(parts, launch, static_cast<int>(pe));
     if (!watched) return;

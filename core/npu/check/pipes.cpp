@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -10,8 +12,58 @@
 
 namespace npushmem::npu::check {
 
-void CommandQueues::push(Pipe pipe, std::function<void()> run) {
-    queues_[index_of(pipe)].push_back({++tickets_, std::move(run)});
+void CommandQueues::explore(StepRecorder& steps, std::function<void(const std::function<bool()>&)> wait) {
+    steps_ = &steps;
+    wait_ = std::move(wait);
+}
+
+void CommandQueues::push(Pipe pipe, std::function<void()> run, Accesses accesses) {
+    Item item{++tickets_, std::move(run)};
+    item.accesses = std::move(accesses);
+    if (steps_ != nullptr) item.issued = steps_->id();
+    queues_[index_of(pipe)].push_back(std::move(item));
+}
+
+bool CommandQueues::is_complete(Pipe pipe, Ticket ticket) const {
+    return std::ranges::all_of(queues_[index_of(pipe)], [&](const Item& item) {
+        return item.ticket > ticket || (!item.run && is_complete(item.awaited, item.awaited_ticket));
+    });
+}
+
+bool CommandQueues::can_run(Pipe pipe) const {
+    for (const Item& item : queues_[index_of(pipe)]) {
+        if (item.run) return true;
+        if (!is_complete(item.awaited, item.awaited_ticket)) return false;
+    }
+    return false;
+}
+
+void CommandQueues::join(Pipe pipe, Ticket ticket) {
+    auto& queue = queues_[index_of(pipe)];
+    while (!queue.empty() && !queue.front().run && queue.front().ticket <= ticket) {
+        const Item item = std::move(queue.front());
+        queue.pop_front();
+        join(item.awaited, item.awaited_ticket);
+    }
+    const auto& completed = completed_[index_of(pipe)];
+    const auto next = std::ranges::upper_bound(completed, ticket, {}, &Completed::ticket);
+    if (next != completed.begin()) steps_->after(std::prev(next)->step);
+}
+
+void CommandQueues::run_next(Pipe pipe) {
+    auto& queue = queues_[index_of(pipe)];
+    while (!queue.front().run) join(pipe, queue.front().ticket);
+    const Item item = std::move(queue.front());
+    queue.pop_front();
+    steps_->after(item.issued);
+    steps_->add(item.accesses);
+    item.run();
+    completed_[index_of(pipe)].push_back({item.ticket, steps_->id()});
+}
+
+void CommandQueues::await(Pipe pipe, Ticket ticket) {
+    wait_([this, pipe, ticket] { return is_complete(pipe, ticket); });
+    join(pipe, ticket);
 }
 
 void CommandQueues::push_wait(Pipe pipe, Pipe awaited, Ticket ticket) {
@@ -19,6 +71,7 @@ void CommandQueues::push_wait(Pipe pipe, Pipe awaited, Ticket ticket) {
 }
 
 void CommandQueues::run_until(Pipe pipe, Ticket ticket) {
+    if (steps_ != nullptr) return await(pipe, ticket);
     auto& queue = queues_[index_of(pipe)];
     while (!queue.empty() && queue.front().ticket <= ticket) {
         const Item item = std::move(queue.front());
@@ -43,6 +96,8 @@ bool CommandQueues::run_oldest() {
 }
 
 void CommandQueues::run_all() {
+    for (std::size_t pipe = 0; steps_ != nullptr && pipe < pipes_per_core; ++pipe)
+        await(static_cast<Pipe>(pipe), std::numeric_limits<Ticket>::max());
     while (run_oldest()) {
     }
 }

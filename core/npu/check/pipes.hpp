@@ -21,7 +21,13 @@ class CommandQueues {
 public:
     using Ticket = std::uint64_t;
 
-    void push(Pipe pipe, std::function<void()> run);
+    using Accesses = std::vector<explore::MemoryAccess>;
+
+    // With an exploration: `wait` returns when its argument returns true; each command is a step of its pipe.
+    void explore(StepRecorder& steps, std::function<void(const std::function<bool()>&)> wait);
+
+    // `accesses`: of the command when it runs, for an exploration.
+    void push(Pipe pipe, std::function<void()> run, Accesses accesses = {});
     // `pipe` waits until `awaited` has run everything up to `ticket`.
     void push_wait(Pipe pipe, Pipe awaited, Ticket ticket);
     // The ticket of the last command.
@@ -32,6 +38,10 @@ public:
     bool run_oldest();
     void run_all();
 
+    // For an exploration: whether the pipe's next command can run, and that step.
+    [[nodiscard]] bool can_run(Pipe pipe) const;
+    void run_next(Pipe pipe);
+
 private:
     // Without `run`: the point where a pipe waits for another one's ticket.
     struct Item {
@@ -39,10 +49,25 @@ private:
         std::function<void()> run;
         Pipe awaited = Pipe::scalar;
         Ticket awaited_ticket = 0;
+        Accesses accesses = {};
+        explore::StepId issued = {};
     };
+    struct Completed {
+        Ticket ticket;
+        explore::StepId step;
+    };
+
+    // Whether the pipe has run everything up to the ticket.
+    [[nodiscard]] bool is_complete(Pipe pipe, Ticket ticket) const;
+    // The current step comes after the pipe's commands up to the ticket, which have run.
+    void join(Pipe pipe, Ticket ticket);
+    void await(Pipe pipe, Ticket ticket);
 
     std::array<std::deque<Item>, pipes_per_core> queues_;
     Ticket tickets_ = 0;
+    StepRecorder* steps_ = nullptr;  // null: no exploration
+    std::function<void(const std::function<bool()>&)> wait_;
+    std::array<std::vector<Completed>, pipes_per_core> completed_;
 };
 
 // What the next command of each pipe is ordered behind, and the number of accesses of each pipe.

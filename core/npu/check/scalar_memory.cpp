@@ -113,6 +113,9 @@ ExternalEffects::Address ExternalEffects::lost(Address line_begin, const CacheLi
 }
 
 CacheLine& ScalarMemory::fill(Address address, std::size_t own_bytes) {
+    const Address begin = address / cache_line * cache_line;
+    domain_.steps.read(begin, begin + cache_line);
+    domain_.steps.read_records(begin, begin + cache_line);
     CacheLine& line = cache_.fill(address, domain_.version.last());
     external_.filled(line);
     const UnorderedWrite other = domain_.memory.unordered_in_line(address, own_bytes, core_.number, clocks_.now());
@@ -123,6 +126,8 @@ CacheLine& ScalarMemory::fill(Address address, std::size_t own_bytes) {
 
 bool ScalarMemory::load(const Access& access, const void* address, void* value, std::size_t bytes) {
     const Address at = number_of(address);
+    domain_.steps.read(at, at + bytes);
+    domain_.steps.read_records(at, at + bytes);
     const bool refreshed = untouched_.erase(at / cache_line) != 0;
     CacheLine* line = domain_.names.cached(at) ? cache_.find(at) : nullptr;
     Stamp filled = line != nullptr ? line->filled : 0;
@@ -193,6 +198,7 @@ bool ScalarMemory::read_earlier(Address at, CacheLine& line) {
 }
 
 void ScalarMemory::store_uncached(Address at, const void* value, std::size_t bytes, const Access& access) {
+    domain_.steps.write(at, at + bytes);
     domain_.memory.copy_write(at, at + bytes, access, clocks_.now(), domain_.findings.reporter(access));
     const auto records = domain_.lock();
     const std::uint64_t before = word_in_memory(at / 8 * 8);
@@ -204,6 +210,7 @@ void ScalarMemory::store_uncached(Address at, const void* value, std::size_t byt
 bool ScalarMemory::store(const Access& access, void* address, const void* value, std::size_t bytes) {
     const Address at = number_of(address);
     untouched_.erase(at / cache_line);
+    domain_.steps.write_records(at, at + bytes);
     if (!domain_.names.cached(at)) {
         store_uncached(at, value, bytes, access);
         return false;
@@ -240,6 +247,8 @@ void ScalarMemory::check_write_back(Address begin, const CacheLine& line, const 
 
 void ScalarMemory::write_back(Address begin, const CacheLine& line, const SourceLocation& where) {
     const Access access = clocks_.scalar_access("write back", where);
+    domain_.steps.write(begin, begin + cache_line);
+    domain_.steps.write_records(begin, begin + cache_line);
     check_write_back(begin, line, access);
     for (Address word = 0; word < cache_line; word += 8) {
         if (((line.dirty >> word) & 0xff) != 0)

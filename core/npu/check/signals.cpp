@@ -33,9 +33,30 @@ void WordReleases::acquire(Address word, Clock& clock, std::optional<std::uint64
 
 void PendingSignals::send(PendingSignal signal) { in_flight_.push_back(std::move(signal)); }
 
+void PendingSignals::deliver(explore::ThreadId thread) {
+    const auto found = std::ranges::find(in_flight_, thread, &PendingSignal::thread);
+    const PendingSignal pending = std::move(*found);
+    in_flight_.erase(found);
+    steps_.after(pending.sent);
+    arrive(pending);
+    arrivals_.push_back({pending.core, steps_.id()});
+}
+
+bool PendingSignals::any_from(std::uint32_t core) const {
+    return std::ranges::find(in_flight_, core, &PendingSignal::core) != in_flight_.end();
+}
+
+void PendingSignals::join_arrivals(std::uint32_t core) {
+    std::erase_if(arrivals_, [&](const Arrival& arrival) {
+        if (arrival.core == core) steps_.after(arrival.step);
+        return arrival.core == core;
+    });
+}
+
 void PendingSignals::arrive(const PendingSignal& pending) {
     const Signal& signal = pending.signal;
     const auto at = number_of(signal.word);
+    steps_.write(at, at + sizeof *signal.word);
     const auto records = lock_records(peers_);
     const std::uint64_t before = word_in_memory(at);
     // Release: pairs with the acquire of the waits, also of PEs in other processes.

@@ -11,6 +11,7 @@
 
 #include "core/npu/check/access.hpp"
 #include "core/npu/check/peer_checks.hpp"
+#include "core/npu/check/step_recorder.hpp"
 #include "npushmem/npu/hooks.hpp"
 
 namespace npushmem::npu::check {
@@ -77,13 +78,16 @@ struct PendingSignal {
     Signal signal;
     Access access;
     Clock clock;
+    explore::StepId sent = {};
+    explore::ThreadId thread = -1;  // of an exploration, in which the signal arrives; -1: none yet
 };
 
 // Signals in flight. Their order is free until a fence, a quiet or a wait of their core.
 class PendingSignals {
 public:
-    PendingSignals(GlobalMemory& memory, WordReleases& words, MemoryVersion& version, PeerChecks* peers)
-        : memory_(memory), words_(words), version_(version), peers_(peers) {}
+    PendingSignals(GlobalMemory& memory, WordReleases& words, MemoryVersion& version, StepRecorder& steps,
+                   PeerChecks* peers)
+        : memory_(memory), words_(words), version_(version), steps_(steps), peers_(peers) {}
 
     void send(PendingSignal signal);
     // Performs the signal now.
@@ -94,12 +98,26 @@ public:
     // The signals of the core that sent the oldest one arrive. Returns false when no signal is in flight.
     bool deliver_oldest();
 
+    // For an exploration: in any order.
+    [[nodiscard]] std::vector<PendingSignal>& in_flight() { return in_flight_; }
+    void deliver(explore::ThreadId thread);
+    [[nodiscard]] bool any_from(std::uint32_t core) const;
+    // The current step comes after the arrival of all signals of the core.
+    void join_arrivals(std::uint32_t core);
+
 private:
+    struct Arrival {
+        std::uint32_t core;
+        explore::StepId step;
+    };
+
     GlobalMemory& memory_;
     WordReleases& words_;
     MemoryVersion& version_;
+    StepRecorder& steps_;
     PeerChecks* peers_;
     std::vector<PendingSignal> in_flight_;
+    std::vector<Arrival> arrivals_;  // that their cores have not waited for
 };
 
 // H8 towards PEs of other processes: copies that a signal to the same PE has overtaken, and that no later signal of

@@ -24,8 +24,8 @@ inline constexpr std::chrono::seconds checked_launch_timeout{300};
 // A launch with findings fails with Code::protocol and the findings, also when the kernel throws. Loops that poll keep
 // wait_timeout. Commands run, and signals are sent, at the latest before a core waits.
 //
-// `fabric` must outlive the device; its window defines the symmetric memory. Returns Code::config for the schedule
-// explore, which needs all PEs in one process.
+// `fabric` must outlive the device; its window defines the symmetric memory. Returns Code::config for the schedules
+// explore and replay, which need all PEs in one process.
 NPUSHMEM_NPU_EXPORT Result<HooksFactory> checked_hooks(const Schedule& schedule, const Fabric& fabric);
 
 }  // namespace npushmem::npu

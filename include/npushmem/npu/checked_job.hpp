@@ -24,18 +24,25 @@
 namespace npushmem::npu {
 
 // Determines when queued commands run, when signals arrive, and how cores take turns.
-//   eager           at once, and cores run until they wait
-//   lazy            commands and signals to other PEs only when something forces them
-//   random:<seed>   drawn; the same seed gives the same run
-//   explore[:<d>]   all schedules that differ from eager in at most d places (1 when not given), where at each place a
-//                   core, a command or a signal is set aside until nothing else can go on
+//   eager            at once, and cores run until they wait
+//   lazy             commands and signals to other PEs only when something forces them
+//   random:<seed>    drawn; the same seed gives the same run
+//   explore          every schedule, up to the order of steps that commute
+//   explore:<d>      every schedule with at most d deviations from the default order
+//   replay:<trace>   the schedule that the report of an exploration names
+//
+// Explored schedules consist of steps. A step is one access of a core to memory, one command of a pipe, or the arrival
+// of one signal at another PE. In the default order a core, pipe or signal continues until it waits or ends, then the
+// next one continues. Each other choice is a deviation.
 struct Schedule {
-    enum class Kind : unsigned char { eager, lazy, random, explore };
+    enum class Kind : unsigned char { eager, lazy, random, explore, replay };
 
     Kind kind = Kind::lazy;
     std::uint64_t seed = 0;
-    int deferrals = 1;
+    std::string trace = {};                   // of replay: "<step>=<thread>,..."
+    int deviations = -1;                      // maximum of explore; -1: any number
     std::uint64_t max_schedules = 1'000'000;  // maximum number of schedules to explore
+    std::uint64_t max_steps = 1'000'000;      // of one schedule of explore or replay; a longer run is a finding (H17)
 
     // Accepts the forms above. Returns Code::config, with the valid forms, for any other text.
     NPUSHMEM_NPU_EXPORT static Result<Schedule> parse(std::string_view text);
@@ -43,11 +50,16 @@ struct Schedule {
 };
 
 struct CheckReport {
-    std::vector<Finding> findings;  // findings of the schedule that `schedule` names
-    Status status;                  // the first failure of a launch in that schedule
-    std::string schedule;           // reproduces this run
-    std::uint64_t schedules = 0;    // number of schedules that were run
-    bool complete = true;           // false: the exploration reached `max_schedules`
+    std::vector<Finding> findings;    // findings of the schedule that `schedule` names
+    Status status;                    // the first failure of a launch in that schedule
+    std::string schedule;             // reproduces this run
+    std::uint64_t schedules = 0;      // number of schedules that were run, before a failing one was minimised
+    std::uint64_t redundant = 0;      // number of these that turned out to repeat others
+    std::uint64_t steps = 0;          // number of steps of all of them
+    std::uint64_t minimised_by = 0;   // number of further runs that searched for fewer deviations
+    std::uint64_t deviations = 0;     // of `schedule`, when it is a replay
+    std::string coverage;             // of an exploration without a finding: "all schedules", or how many
+    bool complete = true;             // false: the exploration did not run all schedules that were asked for
     double seconds = 0;
     std::uint64_t remote_signals = 0;  // signals to other PEs, from all cores of all PEs
     std::uint64_t remote_waits = 0;    // waits for and fetches of words of other PEs
@@ -104,6 +116,10 @@ public:
 
     // Runs the kernel on all PEs at once. Each explored schedule starts from the same memory; the memory of the last
     // one remains. `blocks_of(pe)` gives each PE its own number of blocks.
+    //
+    // An exploration ends with the first schedule that has a finding, and searches for one with the same finding and
+    // fewer deviations. It knows the accesses that kernels make through Core. Kernels must not depend on anything else
+    // that changes from run to run, such as the time; state that cores share in host memory orders nothing.
     CheckReport run(const LaunchConfig& launch, const Kernel& kernel);
     CheckReport run(const LaunchConfig& launch, const std::function<int(int pe)>& blocks_of, const Kernel& kernel);
 

@@ -254,6 +254,8 @@ inline void Core::signal_add_on(std::uint64_t* word, std::uint64_t value, int pe
 
 inline std::uint64_t Core::signal_fetch(const std::uint64_t* word, const Where& where) {
     check_scalar("signal_fetch", word, where);
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->before_fetch(where);
     const std::uint64_t seen = detail::acquire_word(word);
     if (state_.hooks != nullptr) [[unlikely]]
         state_.hooks->after_wait(word, seen, where);
@@ -263,6 +265,8 @@ inline std::uint64_t Core::signal_fetch(const std::uint64_t* word, const Where& 
 inline std::uint64_t Core::signal_wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value, int pe,
                                              const Where& where) {
     check_scalar("signal_wait_until", word, where);
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->before_wait_until({word, compare, value, pe}, where);
     std::uint64_t seen = detail::acquire_word(word);
     if (!satisfied(seen, compare, value)) seen = wait_slow_path({word, compare, value, pe}, where);
     if (state_.hooks != nullptr) [[unlikely]]

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "npushmem/npu/compare.hpp"
+#include "npushmem/npu/core_state.hpp"
 #include "npushmem/npu/pipe.hpp"
 #include "npushmem/npu/source_location.hpp"
 #include "npushmem/plugin/status.hpp"
@@ -94,6 +95,10 @@ public:
     virtual void after_atomic(const AtomicResult& result, Where) = 0;
     // Called before this core waits for a word.
     virtual void before_wait() = 0;
+    // Called before this core reads a word in a fetch or a wait with a limit.
+    virtual void before_fetch(Where) {}
+    // Called before this core reads a word in a wait. The hooks may let other cores run until the condition holds.
+    virtual void before_wait_until(const detail::Condition& /*condition*/, Where) {}
     // Called after this core saw a value in a wait or fetched a signal.
     virtual void after_wait(const void* address, std::uint64_t seen, Where) = 0;
     // Called when the kernel lets other cores run between two polls. `round`: number of consecutive dcci calls for one

@@ -246,7 +246,7 @@ TEST(H8Unpublished, ASignalThatAnotherOvertakes) {
         };
     };
     const unsigned line = test::line_of("H8 ASignalThatAnotherOvertakes");
-    const CheckReport report = test::check(two_pes, Schedule::parse("explore:2").value(), kernel(false));
+    const CheckReport report = test::check(two_pes, Schedule::parse("explore").value(), kernel(false));
     EXPECT_TRUE(std::ranges::any_of(report.findings, [line](const Finding& f) {
         return test::blames(f, Hazard::unpublished, line);
     })) << report.text();

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collects what the current step of an exploration reads, writes, and comes after. Without an exploration it does
+// nothing.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/npu/check/access.hpp"
+#include "core/npu/check/explore/step.hpp"
+#include "npushmem/npu/hooks.hpp"
+
+namespace npushmem::npu::check {
+
+class StepRecorder {
+public:
+    using Address = std::uintptr_t;
+
+    // Whether schedules are explored: each visible action of a core or a pipe is then a step of its own.
+    [[nodiscard]] bool active() const { return active_; }
+    void activate() { active_ = true; }
+
+    void begin_step(explore::StepId id) {
+        id_ = id;
+        step_ = {};
+        call_ = 0;
+    }
+    [[nodiscard]] explore::Step end_step() { return std::exchange(step_, {}); }
+    // The current step.
+    [[nodiscard]] explore::StepId id() const { return id_; }
+
+    void read(Address begin, Address end) { add(begin, end, false); }
+    // Called before the memory changes.
+    void write(Address begin, Address end) {
+        if (active_) write(begin, end, end - begin == 8 && begin % 8 == 0 ? word_in_memory(begin) : 0);
+    }
+    // `before`: the former value, if it is a whole word.
+    void write(Address begin, Address end, std::uint64_t before) {
+        if (add(begin, end, true) && end - begin == 8 && begin % 8 == 0) step_.accesses.back().before = before;
+    }
+    // Reads and changes of what the checker knows about these bytes, except that a write has landed: that matters to
+    // accesses of the memory only.
+    void read_records(Address begin, Address end) { add(begin + records, end + records, false); }
+    void write_records(Address begin, Address end) { add(begin + records, end + records, true); }
+    // The accesses of a queued command, when it runs.
+    void add(const std::vector<explore::MemoryAccess>& accesses);
+    // What a command will read and write.
+    [[nodiscard]] static std::vector<explore::MemoryAccess> accesses_of(const Command& command);
+
+    // The step is a wait for the condition.
+    void wait(const detail::Condition& condition);
+    // Whether the step is a wait for this word.
+    [[nodiscard]] bool waits_for(Address word) const { return step_.guard && step_.guard.word == word; }
+    // The step can only come after that one.
+    void after(explore::StepId step) {
+        if (active_ && step.number != 0 && step.thread != id_.thread) step_.after.push_back(step);
+    }
+
+    // The kernel makes a call.
+    void begin_call() { call_ = step_.accesses.size(); }
+    // The reads of this call had no effect.
+    void forget_call();
+
+private:
+    // Another address range stands for the checker's records.
+    static constexpr Address records = Address{1} << 63;
+
+    bool add(Address begin, Address end, bool write) {
+        if (active_) step_.accesses.push_back({begin, end, write});
+        return active_;
+    }
+
+    bool active_ = false;
+    explore::StepId id_;
+    explore::Step step_;
+    std::size_t call_ = 0;
+};
+
+}  // namespace npushmem::npu::check

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The exploration of kernels against a search without any reduction: tiny kernels are drawn, and every failure and every
+// end that a schedule with few deviations reaches must be reached by the exploration.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "npushmem/npu/checked_job.hpp"
+#include "npushmem/npu/npu.hpp"
+
+namespace npushmem::npu {
+namespace {
+
+constexpr int words = 2;  // each in a line of its own
+
+struct Action {
+    enum class Kind { signal, fetch, add, swap_if_zero, wait, remote_signal, store, load, put };
+    Kind kind;
+    int word;
+    std::uint64_t value;
+};
+
+using Actions = std::vector<Action>;
+
+// Of all cores: what they have read, and then the memory.
+using End = std::vector<std::uint64_t>;
+
+class DrawnKernel {
+public:
+    // The actions are drawn from the first `kinds` of Action::Kind.
+    DrawnKernel(std::uint64_t seed, std::uint64_t kinds) {
+        std::mt19937_64 random(seed);
+        pes_ = 1 + static_cast<int>(random() % 2);
+        cores_.resize(pes_ == 2 ? 2 : 2 + random() % 2);
+        for (Actions& actions : cores_) {
+            actions.resize(cores_.size() == 2 ? 3 : 2);
+            for (Action& action : actions)
+                action = {static_cast<Action::Kind>(random() % kinds), static_cast<int>(random() % words),
+                          1 + random() % 2};
+        }
+    }
+
+    [[nodiscard]] std::size_t cores() const { return cores_.size(); }
+
+    // Returns the report, and adds the ends of all runs that have one.
+    CheckReport run(const Schedule& schedule, std::set<End>& ends) const {
+        const int per_pe = static_cast<int>(cores_.size()) / pes_;
+        CheckedJobConfig config{.pes = pes_, .heap_bytes = 4096, .schedule = schedule};
+        config.device.blocks = per_pe;
+        config.device.vector_cores = 1;
+        config.device.stack_bytes = 64 * 1024;
+        const auto job = CheckedJob::create(config).value();
+        auto* data = job->allocate<std::uint64_t>(words * 8);
+        End end;
+        std::size_t ended = 0;
+        job->before_each([&] {
+            end.assign(cores_.size(), 0);
+            ended = 0;
+        });
+        return job->run(per_pe, [&](Core& core) {
+            const auto me = static_cast<std::size_t>(core.my_pe() * per_pe + core.index());
+            for (const Action& action : cores_[me]) act(core, action, job->at(core.my_pe(), data), end[me]);
+            core.quiet();
+            if (++ended < cores_.size()) return;
+            for (int pe = 0; pe < pes_; ++pe)
+                for (int word = 0; word < words; ++word) end.push_back(job->at(pe, data)[word * 8]);
+            ends.insert(end);
+        });
+    }
+
+private:
+    static void act(Core& core, const Action& action, std::uint64_t* data, std::uint64_t& seen) {
+        std::uint64_t* word = data + action.word * 8;
+        using Kind = Action::Kind;
+        switch (action.kind) {
+            case Kind::signal: return core.signal_set(word, action.value);
+            case Kind::fetch: seen = seen * 10 + core.signal_fetch(word); return;
+            case Kind::add: seen = seen * 10 + core.atomic_fetch_add(word, action.value); return;
+            case Kind::swap_if_zero: seen = seen * 10 + core.atomic_compare_swap(word, 0, action.value); return;
+            case Kind::wait: core.signal_wait_until(word, Compare::greater_equal, action.value); return;
+            case Kind::remote_signal: return core.signal_set_on(word, action.value, core.n_pes() - 1);
+            case Kind::store:
+                core.store(word, action.value);
+                return core.dcci(word);
+            case Kind::load:
+                core.dcci(word);
+                seen = seen * 10 + core.load(word);
+                return;
+            case Kind::put: return core.put(word, data + (1 - action.word) * 8, 1, core.n_pes() - 1);
+        }
+    }
+
+    int pes_ = 1;
+    std::vector<Actions> cores_;
+};
+
+void compare(std::uint64_t seed, std::uint64_t kinds, std::uint64_t& failures) {
+    SCOPED_TRACE(seed);
+    const DrawnKernel kernel(seed, kinds);
+    Schedule without_reduction{.kind = Schedule::Kind::explore};
+    without_reduction.deviations = kernel.cores() == 2 ? 3 : 2;
+    std::set<End> expected;
+    std::set<End> reached;
+    const CheckReport few = kernel.run(without_reduction, expected);
+    const CheckReport all = kernel.run({.kind = Schedule::Kind::explore}, reached);
+    ASSERT_TRUE(all.complete && few.complete);
+    if (!all.clean()) {
+        ++failures;
+        std::set<End> ends;
+        const CheckReport again = kernel.run(Schedule::parse(all.schedule).value(), ends);
+        ASSERT_FALSE(again.clean()) << all.text();
+        EXPECT_EQ(again.status.message(), all.status.message());
+        EXPECT_EQ(again.findings.size(), all.findings.size());
+        return;
+    }
+    ASSERT_TRUE(few.clean()) << few.text();
+    for (const End& end : expected) ASSERT_TRUE(reached.contains(end));
+}
+
+constexpr std::uint64_t synchronising = 6;  // the first kinds race with nothing
+constexpr std::uint64_t all_kinds = 9;
+
+TEST(ExploredSoundness, ReachesEveryEndOfDrawnKernelsThatSynchronise) {
+    std::uint64_t failures = 0;
+    for (std::uint64_t seed = 1; seed <= 150; ++seed) compare(seed, synchronising, failures);
+    EXPECT_GT(failures, 10U);  // waits that never end
+    EXPECT_LT(failures, 140U);
+}
+
+TEST(ExploredSoundness, FindsEveryFailureOfDrawnKernels) {
+    std::uint64_t failures = 0;
+    for (std::uint64_t seed = 1; seed <= 200; ++seed) compare(seed, all_kinds, failures);
+    EXPECT_GT(failures, 50U);
+    EXPECT_LT(failures, 190U);
+}
+
+}  // namespace
+}  // namespace npushmem::npu
