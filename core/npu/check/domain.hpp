@@ -94,10 +94,10 @@ public:
           memory(peers != nullptr ? &peers->memory() : nullptr),
           version(peers),
           words(peers),
-          signals(memory, words, version, peers),
+          signals(memory, words, version, peers, events),
           cores(peers),
           copies(cores, peers),
-          findings(std::move(kernel), names, cores, copies),
+          findings(std::move(kernel), names, cores, copies, events),
           team_calls(names, findings),
           peers_(peers) {}
     Domain(const Domain&) = delete;
@@ -128,6 +128,7 @@ public:
     Control& control;
     const MemoryNames& names;
     GlobalMemory memory;
+    EventLog events;
     MemoryVersion version;
     WordReleases words;
     PendingSignals signals;

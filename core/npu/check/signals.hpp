@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/npu/check/access.hpp"
+#include "core/npu/check/event_log.hpp"
 #include "core/npu/check/peer_checks.hpp"
 #include "npushmem/npu/hooks.hpp"
 
@@ -82,8 +83,9 @@ struct PendingSignal {
 // Signals in flight. Their order is free until a fence, a quiet or a wait of their core.
 class PendingSignals {
 public:
-    PendingSignals(GlobalMemory& memory, WordReleases& words, MemoryVersion& version, PeerChecks* peers)
-        : memory_(memory), words_(words), version_(version), peers_(peers) {}
+    PendingSignals(GlobalMemory& memory, WordReleases& words, MemoryVersion& version, PeerChecks* peers,
+                   EventLog& events)
+        : memory_(memory), words_(words), version_(version), peers_(peers), events_(events) {}
 
     void send(PendingSignal signal);
     // Performs the signal now.
@@ -99,6 +101,7 @@ private:
     WordReleases& words_;
     MemoryVersion& version_;
     PeerChecks* peers_;
+    EventLog& events_;
     std::vector<PendingSignal> in_flight_;
 };
 
