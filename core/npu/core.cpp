@@ -83,8 +83,8 @@ std::string print_prefix(const Core& core) {
     return fmt::format("[PE {} core {}{}] ", core.my_pe(), core.index(), time);
 }
 
-// Each line is one write, so that lines of PEs that share standard output do not mix. A failed write is ignored, as with
-// every print.
+// Each line is one write, so that lines of PEs that share standard output do not mix. A failed write is ignored, as
+// with every print.
 void write_line(std::string_view line) {
     static_cast<void>(std::fwrite(line.data(), 1, line.size(), stdout));
     static_cast<void>(std::fflush(stdout));

@@ -29,20 +29,26 @@ constexpr std::int64_t number(auto value) { return static_cast<std::int64_t>(val
 
 template <auto member>
 constexpr Limit field(const char* name, std::int64_t low, std::int64_t high, std::int64_t unit, const char* meaning) {
-    return {name, [](const DeviceConfig& device) { return number(device.*member); },
+    return {name,
+            [](const DeviceConfig& device) { return number(device.*member); },
             [](DeviceConfig& device, std::int64_t value) {
                 device.*member = static_cast<std::remove_reference_t<decltype(device.*member)>>(value);
             },
-            low, high, unit, meaning};
+            low,
+            high,
+            unit,
+            meaning};
 }
 
 template <auto member>
 constexpr Limit rule(const char* name, std::int64_t low, std::int64_t high, std::int64_t unit, const char* meaning) {
-    return {name, [](const DeviceConfig& device) { return number(device.rules.*member); },
-            [](DeviceConfig& device, std::int64_t value) {
-                device.rules.*member = static_cast<std::size_t>(value);
-            },
-            low, high, unit, meaning};
+    return {name,
+            [](const DeviceConfig& device) { return number(device.rules.*member); },
+            [](DeviceConfig& device, std::int64_t value) { device.rules.*member = static_cast<std::size_t>(value); },
+            low,
+            high,
+            unit,
+            meaning};
 }
 
 constexpr std::int64_t gib = 1 << 30;
@@ -163,7 +169,8 @@ Status DeviceConfig::apply_file(const std::string& path) {
 
 std::string DeviceConfig::text() const {
     std::string out;
-    for (const Limit& limit : limits) out += fmt::format("{} = {}  # {}\n", limit.name, limit.get(*this), limit.meaning);
+    for (const Limit& limit : limits)
+        out += fmt::format("{} = {}  # {}\n", limit.name, limit.get(*this), limit.meaning);
     std::string pipes;
     for (const Pipe pipe : {Pipe::vector, Pipe::copy_in, Pipe::copy_out})
         if (rules.has(pipe)) pipes.append(pipes.empty() ? "" : " ").append(name_of(pipe));

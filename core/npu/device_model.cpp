@@ -76,9 +76,8 @@ bool is_speed(std::string_view name) {
 
 Result<DeviceModel> DeviceModel::parse(std::string_view text) {
     DeviceModel model;
-    const Status status =
-        parse_device_file(text, "device model",
-                          [&](std::string_view name, std::string_view value) { return set(model, name, value); });
+    const Status status = parse_device_file(
+        text, "device model", [&](std::string_view name, std::string_view value) { return set(model, name, value); });
     if (!status.ok()) return status;
     return model;
 }

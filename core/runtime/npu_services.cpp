@@ -148,9 +148,10 @@ Result<std::unique_ptr<NpuBinding>> NpuBinding::create(const NpuResources& resou
             return status.within("NPUSHMEM_NPU_DEVICE");
         const std::size_t heap = resources.slices.fast_map().heap_bytes;
         if (config.rules.gm_bytes > 0 && heap > config.rules.gm_bytes)
-            return Status{Code::config, fmt::format("NPUSHMEM_NPU_DEVICE: gm_bytes is {}, but the symmetric memory of a "
-                                                    "PE has {} bytes; set NPUSHMEM_SYMMETRIC_SIZE",
-                                                    config.rules.gm_bytes, heap)};
+            return Status{Code::config,
+                          fmt::format("NPUSHMEM_NPU_DEVICE: gm_bytes is {}, but the symmetric memory of a "
+                                      "PE has {} bytes; set NPUSHMEM_SYMMETRIC_SIZE",
+                                      config.rules.gm_bytes, heap)};
     }
     if (settings.npu_check) {
         const auto schedule = npu::Schedule::parse(settings.npu_schedule);

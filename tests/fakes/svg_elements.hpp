@@ -79,8 +79,8 @@ inline SvgPicture read_svg(const std::string& document) {
 inline svg::Rect box_of(const SvgElement& text) {
     const double size = text.number("font-size");
     const double width = svg::text_width(text.text, {.size = size,
-                                                      .bold = text.attribute("font-weight") == "bold",
-                                                      .monospace = text.attribute("font-family") == "monospace"});
+                                                     .bold = text.attribute("font-weight") == "bold",
+                                                     .monospace = text.attribute("font-family") == "monospace"});
     const std::string anchor = text.attribute("text-anchor");
     const double before = anchor == "start" ? 0 : anchor == "middle" ? width / 2 : width;
     const double x = text.number("x");

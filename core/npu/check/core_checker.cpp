@@ -221,11 +221,7 @@ void CoreChecker::after_wait(const void* address, std::uint64_t seen, Where wher
     const int owner = domain_->names.pe_of(at);
     if (owner >= 0 && owner != core_.pe) ++domain_->traffic.waits;
     idle_ = false;
-    record({.kind = Kind::wait,
-            .what = "signal",
-            .where = where,
-            .read = global(address, sizeof seen),
-            .value = seen});
+    record({.kind = Kind::wait, .what = "signal", .where = where, .read = global(address, sizeof seen), .value = seen});
     memory_.bypass(at, where);
     memory_.acquired();
     domain_->words.acquire(at, clocks_.now(), seen, true);

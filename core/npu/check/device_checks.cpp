@@ -47,10 +47,11 @@ void DeviceChecks::check_shape(const Operand& operand, const FindingSide& side) 
 void DeviceChecks::check_mapped(std::uintptr_t address, const FindingSide& side) {
     const int pe = domain_.names.pe_of(address);
     if (pe < 0 || rules_.same_group(pe, core_.pe)) return;
-    report(Hazard::bad_address, side, address,
-           fmt::format("accesses memory of PE {} directly; this device maps only the PEs of a group of {}; use put, get, "
-                       "put_signal, signal_*_on or atomic_*_on",
-                       pe, rules_.mapped_pes));
+    report(
+        Hazard::bad_address, side, address,
+        fmt::format("accesses memory of PE {} directly; this device maps only the PEs of a group of {}; use put, get, "
+                    "put_signal, signal_*_on or atomic_*_on",
+                    pe, rules_.mapped_pes));
 }
 
 void DeviceChecks::check_rules(const Command& command) {
@@ -70,8 +71,7 @@ void DeviceChecks::check_flag(Pipe from, Pipe to, int id, const char* name, cons
     check_pipe(from, side);
     check_pipe(to, side);
     if (static_cast<std::size_t>(id) < rules_.flag_ids) return;
-    report(Hazard::flag_id, side, 0,
-           fmt::format("flag id {} must be 0 to {} on this device", id, rules_.flag_ids - 1));
+    report(Hazard::flag_id, side, 0, fmt::format("flag id {} must be 0 to {} on this device", id, rules_.flag_ids - 1));
 }
 
 }  // namespace npushmem::npu::check

@@ -119,7 +119,8 @@ void EventLog::attach_to(Finding& finding) const {
     std::vector<KernelEvent> all;
     for (const auto& [number, core] : cores_) {
         for (FindingSide* side : {&finding.here, &finding.other}) {
-            if (side->event != 0 || side->what == nullptr || side->pe != core.pe() || side->core != core.core()) continue;
+            if (side->event != 0 || side->what == nullptr || side->pe != core.pe() || side->core != core.core())
+                continue;
             const KernelEvent* event = core.find_last(side->where);
             if (event != nullptr) side->event = event->number;
         }

@@ -23,8 +23,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // In the order of KernelEvent::Kind.
-constexpr std::array kind_names{"command",   "load",         "store", "atomic", "signal", "wait",         "waiting",     "set_flag",
-                                "wait_flag", "pipe_barrier", "dcci",  "fence",  "quiet",  "core_barrier", "team_barrier"};
+constexpr std::array kind_names{"command", "load",    "store",    "atomic",       "signal",
+                                "wait",    "waiting", "set_flag", "wait_flag",    "pipe_barrier",
+                                "dcci",    "fence",   "quiet",    "core_barrier", "team_barrier"};
 
 Json address_json(std::uintptr_t address) { return address == 0 ? Json() : Json(fmt::format("{:#x}", address)); }
 
@@ -53,12 +54,9 @@ Json memory_json(const EventMemory& memory) {
 }
 
 Json event_json(const KernelEvent& event) {
-    Json json{{"number", event.number},
-              {"kind", kind_names.at(static_cast<std::size_t>(event.kind))},
-              {"text", event.text()},
-              {"pe", event.pe},
-              {"core", event.core},
-              {"pipe", name_of(event.pipe)}};
+    Json json{{"number", event.number}, {"kind", kind_names.at(static_cast<std::size_t>(event.kind))},
+              {"text", event.text()},   {"pe", event.pe},
+              {"core", event.core},     {"pipe", name_of(event.pipe)}};
     add_place(json, event.where, event.elsewhere);
     json["landed"] = event.landed;
     json["cause"] = event.cause;
@@ -72,8 +70,8 @@ Json event_json(const KernelEvent& event) {
 }  // namespace
 
 std::string Finding::json() const {
-    Json all{{"hazard", id_of(hazard)}, {"hint", hint()},     {"kernel", kernel},
-             {"detail", detail},        {"allocation", place}, {"advice", advice_for(hazard)},
+    Json all{{"hazard", id_of(hazard)}, {"hint", hint()},          {"kernel", kernel},
+             {"detail", detail},        {"allocation", place},     {"advice", advice_for(hazard)},
              {"times", times},          {"here", side_json(here)}, {"other", side_json(other)}};
     Json list = Json::array();
     for (const KernelEvent& event : events) list.push_back(event_json(event));

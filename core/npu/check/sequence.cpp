@@ -191,12 +191,19 @@ std::optional<std::size_t> Sequence::row_of(std::uint64_t number) const {
     return {};
 }
 
+bool Sequence::is_shown(std::size_t row) const {
+    const auto same = [&](const Row& earlier) {
+        return !earlier.landing && earlier.column == rows_[row].column && earlier.event.cause == rows_[row].event.cause;
+    };
+    return std::any_of(rows_.begin(), rows_.begin() + static_cast<std::ptrdiff_t>(row), same);
+}
+
 void Sequence::make_arrows() {
     for (std::size_t i = 0; i < rows_.size(); ++i) {
         const KernelEvent& event = rows_[i].event;
+        if (!rows_[i].landing && event.cause == 0) continue;
         const auto from = row_of(rows_[i].landing ? event.number : event.cause);
-        const bool caused = rows_[i].landing || event.cause != 0;
-        if (!caused || !from) continue;
+        if (!from || (!rows_[i].landing && is_shown(i))) continue;
         arrows_.push_back({rows_[i].landing ? Arrow::Kind::landing : Arrow::Kind::cause, *from, i});
     }
     const auto here = row_of(here_);

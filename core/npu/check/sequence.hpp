@@ -49,6 +49,8 @@ private:
     // None: the core has no column.
     [[nodiscard]] std::optional<std::size_t> column_of(const KernelEvent& event) const;
     [[nodiscard]] std::optional<std::size_t> row_of(std::uint64_t number) const;
+    // Whether an earlier row of the same column has the same cause.
+    [[nodiscard]] bool is_shown(std::size_t row) const;
     // Whether the write reaches memory of another PE only after other rows.
     [[nodiscard]] bool lands_later(const KernelEvent& event, const std::vector<KernelEvent>& events) const;
 

@@ -20,8 +20,8 @@ using ArrowKind = Sequence::Arrow::Kind;
 
 constexpr std::size_t max_svg_columns = 8;
 constexpr double margin = 16;
-constexpr double column_width = 236;
-constexpr double box_width = 160;
+constexpr double column_width = 246;
+constexpr double box_width = 178;
 constexpr double box_height = 32;
 constexpr double row_height = 42;
 constexpr double line_height = 15;
@@ -36,6 +36,12 @@ constexpr std::string_view landing_dash = "2,3";
 std::string_view colour_of(ArrowKind kind) {
     if (kind == ArrowKind::missing) return red;
     return kind == ArrowKind::cause ? blue : grey;
+}
+
+// Flags inside a column are less important than signals.
+double width_of(ArrowKind kind, bool same_column) {
+    if (kind == ArrowKind::missing) return 2;
+    return same_column ? 0.8 : 1.4;
 }
 
 std::string_view dash_of(ArrowKind kind) {
@@ -117,7 +123,7 @@ private:
             const double x = start.x + from_side * bracket;
             points = {start, {x, start.y}, {x, end.y}, end};
         }
-        svg_.line(points, colour_of(arrow.kind), missing ? 2 : 1.4, {}, dash_of(arrow.kind));
+        svg_.line(points, colour_of(arrow.kind), width_of(arrow.kind, same), {}, dash_of(arrow.kind));
         draw_head(end, to_right, colour_of(arrow.kind));
         if (!missing) return;
         const double label = same ? end.x + bracket + 6 : end.x - side * (column_width - box_width) / 2;
@@ -153,7 +159,8 @@ private:
             y += line_height;
         };
         if (has(ArrowKind::missing))
-            entry(ArrowKind::missing, fmt::format("{}, between the two accesses in red", missing_edge(finding_.hazard)));
+            entry(ArrowKind::missing,
+                  fmt::format("{}, between the two accesses in red", missing_edge(finding_.hazard)));
         if (has(ArrowKind::cause)) entry(ArrowKind::cause, "the operation that ended a wait");
         if (has(ArrowKind::landing)) entry(ArrowKind::landing, "from the call to the arrival in memory");
         return y;

@@ -10,8 +10,8 @@
 namespace npushmem::npu::check {
 namespace {
 
-constexpr std::size_t place_width = 24;  // of the source lines at the right
-constexpr std::size_t min_column = 26;
+constexpr std::size_t place_width = 22;  // of the source lines at the right
+constexpr std::size_t min_column = 19;
 
 // A line of characters of one column each; every character is UTF-8.
 class TextLine {
@@ -21,11 +21,12 @@ public:
     }
 
     void set(std::size_t at, std::string_view glyph) { cells_[at] = glyph; }
-    // ASCII, around `centre`, inside [low, high). What does not fit is cut off.
+    // ASCII, around `centre`, inside [low, high). An ellipsis stands for what does not fit.
     void write(const std::string& text, std::size_t centre, std::size_t low, std::size_t high) {
         const std::size_t length = std::min(text.size(), high - low);
         const std::size_t begin = std::clamp(centre - std::min(centre, length / 2), low, high - length);
         for (std::size_t i = 0; i < length; ++i) cells_[begin + i] = text.substr(i, 1);
+        if (length < text.size() && length > 0) cells_[begin + length - 1] = "…";
     }
     // A horizontal line between two centres, with an arrow head at `to`.
     void connect(std::size_t from, std::size_t to, std::string_view glyph, const std::string& label) {
@@ -109,7 +110,11 @@ private:
             line.set(centres_[from], "╎");
             line.write(missing_edge(finding_.hazard), centres_[from] + 6, centres_[from] + 2, low + column_ - 1);
         } else {
-            line.connect(centres_[from], centres_[to], missing ? "╌" : "─",
+            const bool landing = arrow.kind == Sequence::Arrow::Kind::landing;
+            line.connect(centres_[from], centres_[to],
+                         missing   ? "╌"
+                         : landing ? "┈"
+                                   : "─",
                          missing ? missing_edge(finding_.hazard) : "");
         }
         return line.text();

@@ -31,16 +31,16 @@ struct DeviceConfig {
     BarrierChoice barrier = {};                        // for barriers without a choice of their own
     RemoteMode remote_mode = RemoteMode::configured;   // for PEs that are not mapped
 
-    DeviceRules rules = {};                            // limits of the device that checked mode checks
+    DeviceRules rules = {};  // limits of the device that checked mode checks
 
     [[nodiscard]] int cores() const { return blocks * vector_cores; }
     // Returns Code::config with the first value that is out of range.
     [[nodiscard]] Status validate() const;
 
-    // Sets what the lines "name = value" of a device file name: blocks, vector_cores, ub_bytes, ub_reserved, the members
-    // of `rules`, and `pipes`, a list of V, MTE2 and MTE3. Sizes may end in K, M or G. '#' begins a comment. Ignores the
-    // names of DeviceModel, so that one file describes the whole device. Returns Code::config with the line, the name,
-    // the value and the accepted values, and then changes nothing.
+    // Sets what the lines "name = value" of a device file name: blocks, vector_cores, ub_bytes, ub_reserved, the
+    // members of `rules`, and `pipes`, a list of V, MTE2 and MTE3. Sizes may end in K, M or G. '#' begins a comment.
+    // Ignores the names of DeviceModel, so that one file describes the whole device. Returns Code::config with the
+    // line, the name, the value and the accepted values, and then changes nothing.
     NPUSHMEM_NPU_EXPORT Status apply(std::string_view text);
     // Like apply, with the contents of a file. Returns Code::config also when it cannot be read.
     NPUSHMEM_NPU_EXPORT Status apply_file(const std::string& path);

@@ -122,8 +122,8 @@ TEST(CheckedPeersReport, IsDrawnIntoFiles) {
     const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "checked_peers_report";
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(folder);
-    const Outcome wrong = run_checked("halves", "wrong", "2", "lazy",
-                                      {"NPUSHMEM_NPU_CHECK_REPORT=" + (folder / "race.svg").string()});
+    const Outcome wrong =
+        run_checked("halves", "wrong", "2", "lazy", {"NPUSHMEM_NPU_CHECK_REPORT=" + (folder / "race.svg").string()});
     EXPECT_EQ(wrong.status, 0);
     int files = 0;
     for (const auto& file : std::filesystem::directory_iterator(folder)) {

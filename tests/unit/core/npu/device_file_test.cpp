@@ -43,8 +43,9 @@ TEST(DeviceFile, SetsWhatItNames) {
 
 TEST(DeviceFile, ReadsItsOwnText) {
     DeviceConfig device;
-    ASSERT_TRUE(device.apply("blocks = 7\nub_alignment = 128\ngm_alignment = 4\nmax_copy_blocks = 9\nmapped_pes = 2\n"
-                             "max_copy_bytes = 1000\npipes = V")
+    ASSERT_TRUE(device
+                    .apply("blocks = 7\nub_alignment = 128\ngm_alignment = 4\nmax_copy_blocks = 9\nmapped_pes = 2\n"
+                           "max_copy_bytes = 1000\npipes = V")
                     .ok());
     DeviceConfig back;
     ASSERT_TRUE(back.apply(device.text()).ok());
@@ -169,9 +170,8 @@ TEST(DevicesDiffer, InLinks) {
                        const auto tile = core.ub_alloc<float>(8);
                        core.data_copy(tile, gm(core.remote(data, 1 - core.my_pe()), 8), 8);
                    });
-    const CheckReport right = run_on("mapped_pes = 1", [](Core& core, float* data) {
-        core.put(data + 512, data, 8, 1 - core.my_pe());
-    });
+    const CheckReport right =
+        run_on("mapped_pes = 1", [](Core& core, float* data) { core.put(data + 512, data, 8, 1 - core.my_pe()); });
     EXPECT_TRUE(right.clean()) << right.text();
 }
 
@@ -180,7 +180,7 @@ TEST(DevicesDiffer, InUb) {
     EXPECT_TRUE(run_on("", fill).clean());
     const CheckReport wrong = run_on("ub_bytes = 8192\nub_reserved = 1024", fill);
     ASSERT_FALSE(wrong.findings.empty());
-    EXPECT_EQ(wrong.findings.front().hazard, Hazard::ub_overlap) << wrong.text();
+    EXPECT_EQ(wrong.findings.front().hazard, Hazard::ub_overflow) << wrong.text();
 }
 
 TEST(DevicesDiffer, InGlobalMemory) {

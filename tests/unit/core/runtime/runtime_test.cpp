@@ -356,7 +356,8 @@ TEST_F(RuntimeTest, ADeviceFileDescribesTheNpu) {
     const std::string path = testing::TempDir() + "runtime_test_device.txt";
     const auto device_of = [&](const char* file) {
         std::ofstream(path) << file;
-        auto started = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_NPU_BLOCKS", "3"}, {"NPUSHMEM_NPU_DEVICE", path}});
+        auto started =
+            start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_NPU_BLOCKS", "3"}, {"NPUSHMEM_NPU_DEVICE", path}});
         EXPECT_TRUE(started.ok());
         const auto device = started.value()->npu().device();
         const std::string result =

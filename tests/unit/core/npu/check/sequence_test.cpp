@@ -82,7 +82,8 @@ Finding ring_finding(Hazard hazard, moe::ring_test::Dropped dropped) {
 std::vector<Finding> pictured() {
     using moe::ring_test::Dropped;
     return {race_finding(), unfenced_finding(), ring_finding(Hazard::unpublished, Dropped::tail_fence),
-            ring_finding(Hazard::dma_race, Dropped::read_flag), ring_finding(Hazard::missing_flag, Dropped::gather_flag)};
+            ring_finding(Hazard::dma_race, Dropped::read_flag),
+            ring_finding(Hazard::missing_flag, Dropped::gather_flag)};
 }
 
 TEST(FailureEvents, HoldBothAccessesWithTheirMemory) {
@@ -110,7 +111,7 @@ TEST(FailureEvents, AWaitNamesTheSignalThatEndedIt) {
     const KernelEvent* put = event_of_side(finding, finding.other);
     ASSERT_NE(put, nullptr);
     EXPECT_STREQ(put->what, "put");
-    EXPECT_EQ(put->landed, 0U);
+    EXPECT_LT(put->number, put->landed);
     EXPECT_EQ(finding.other.bytes, 64 * sizeof(std::uint64_t));
 }
 
@@ -191,8 +192,8 @@ TEST(SequenceText, MarksTheAccessesAndTheMissingOrder) {
     const std::string text = unfenced_finding().diagram();
     EXPECT_THAT(text, AllOf(HasSubstr("PE 0 core 0"), HasSubstr("PE 1 core 0"), HasSubstr("✘ put 512 B to PE 1"),
                             HasSubstr("✘ load 8 B"), HasSubstr("signal_set 1 to PE 1"), HasSubstr("sees signal 1"),
-                            HasSubstr("─▶"), HasSubstr("╌ no order ╌"), HasSubstr("sequence_test.cpp:"),
-                            HasSubstr("advice: before the signal")));
+                            HasSubstr("─▶"), HasSubstr("┈▶"), HasSubstr("put arrives"), HasSubstr("╌ no order ╌"),
+                            HasSubstr("sequence_test.cpp:"), HasSubstr("advice: before the signal")));
     EXPECT_THAT(race_finding().diagram(), Not(HasSubstr("sees signal")));
 }
 
