@@ -22,7 +22,7 @@ bool same_place(const SourceLocation& a, const SourceLocation& b) {
 EventMemory memory_of(const Operand& operand, int pe) {
     if (operand.address == nullptr) return {};
     const std::size_t bytes = operand.blocks < 2 ? operand.bytes : (operand.blocks - 1) * operand.step + operand.bytes;
-    return {npushmem::npu::check::number_of(operand.address), bytes, operand.global ? pe : -1};
+    return {number_of(operand.address), bytes, operand.global ? pe : -1};
 }
 
 }  // namespace
@@ -103,12 +103,12 @@ void EventLog::record_waiting(int pe, int index, const SourceLocation& where, co
     for (auto& [number, core] : cores_) {
         if (core.pe() != pe || core.core() != index) continue;
         KernelEvent event{.kind = Kind::waiting, .what = "waits", .where = where, .value = value};
-        if (word != nullptr) event.read = {npushmem::npu::check::number_of(word), sizeof(std::uint64_t), -1};
+        if (word != nullptr) event.read = {number_of(word), sizeof(std::uint64_t), -1};
         core.record(std::move(event));
     }
 }
 
-std::uint64_t EventLog::number_of(const Access& access) const {
+std::uint64_t EventLog::event_number(const Access& access) const {
     const auto found = cores_.find(access.core());
     if (!access.exists() || found == cores_.end()) return 0;
     const KernelEvent* event = found->second.find(access.issued, access.name);

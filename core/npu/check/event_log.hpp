@@ -67,7 +67,7 @@ public:
     // A core waits and will never go on.
     void record_waiting(int pe, int index, const SourceLocation& where, const void* word, std::uint64_t value);
     // The number of the event of this access; 0: it is not recorded.
-    [[nodiscard]] std::uint64_t number_of(const Access& access) const;
+    [[nodiscard]] std::uint64_t event_number(const Access& access) const;
     // Adds the events that explain the finding, and the memory of its two sides.
     void attach_to(Finding& finding) const;
 

@@ -145,7 +145,7 @@ public:
 
     [[nodiscard]] FindingSide side_of(const Access& access) const {
         FindingSide side = cores_.side_of(access);
-        side.event = events_.number_of(access);
+        side.event = events_.event_number(access);
         return side;
     }
     [[nodiscard]] const std::vector<Finding>& all() const { return findings_; }

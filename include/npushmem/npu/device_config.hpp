@@ -30,8 +30,7 @@ struct DeviceConfig {
     HooksFactory hooks = {};                           // empty: fast mode
     BarrierChoice barrier = {};                        // for barriers without a choice of their own
     RemoteMode remote_mode = RemoteMode::configured;   // for PEs that are not mapped
-
-    DeviceRules rules = {};  // limits of the device that checked mode checks
+    DeviceRules rules = {};                            // limits of the device that checked mode checks
 
     [[nodiscard]] int cores() const { return blocks * vector_cores; }
     // Returns Code::config with the first value that is out of range.
