@@ -12,6 +12,7 @@ namespace {
 using Kind = KernelEvent::Kind;
 
 constexpr std::uint64_t events_before = 2;   // per core, before the first of the two accesses
+constexpr std::uint64_t events_of_one = 6;   // before an access whose other side is not recorded
 constexpr std::uint64_t events_of_wait = 4;  // per core, before a wait that never ends
 
 bool creates_order(Kind kind) { return kind >= Kind::atomic && kind != Kind::dcci; }
@@ -130,7 +131,7 @@ private:
             selected_.insert(event->number);
             pinned_.insert(event->number);
             walk(*event, floor, end);
-            select_before(*event, floor, events_before);
+            select_before(*event, floor, other_ != nullptr ? events_before : events_of_one);
         }
     }
 
