@@ -33,15 +33,9 @@ CoreChecker::CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const
 
 CoreChecker::~CoreChecker() { domain_->cores.remove(core_.number); }
 
-EventMemory CoreChecker::global(const void* address, std::size_t bytes) const {
-    return {number_of(address), bytes, domain_->names.pe_of(number_of(address))};
-}
-
 void CoreChecker::issue(const Command& command, std::function<void()> run) {
     scheduling_.enter(command.where);
-    const int target_pe = domain_->names.pe_of(number_of(command.target.address));
-    events_.record_command(command, clocks_.next_issue(), target_pe,
-                           domain_->names.pe_of(number_of(command.source[0].address)));
+    events_.record_command(command, clocks_.next_issue());
     device_.check_command(command);
     idle_ = false;
     queues_.push(command.pipe, commands_.check(command, std::move(run)));
@@ -88,7 +82,7 @@ void CoreChecker::pipe_barrier(Pipe pipe, Where where) {
 void CoreChecker::load(const void* address, void* value, std::size_t bytes, Where where) {
     scheduling_.enter(where);
     const std::uintptr_t at = number_of(address);
-    record({.kind = Kind::load, .what = "load", .where = where, .read = global(address, bytes)}, true);
+    record({.kind = Kind::load, .what = "load", .where = where, .read = {number_of(address), bytes}}, true);
     const Access access = clocks_.scalar_access("load", where);
     if (ub_.contains(at)) {
         ub_.read(at, at + bytes, access, clocks_.now());
@@ -107,7 +101,7 @@ void CoreChecker::load(const void* address, void* value, std::size_t bytes, Wher
 void CoreChecker::store(void* address, const void* value, std::size_t bytes, Where where) {
     scheduling_.enter(where);
     const std::uintptr_t at = number_of(address);
-    record({.kind = Kind::store, .what = "store", .where = where, .written = global(address, bytes)}, true);
+    record({.kind = Kind::store, .what = "store", .where = where, .written = {number_of(address), bytes}}, true);
     const Access access = clocks_.scalar_access("store", where);
     if (ub_.contains(at)) {
         ub_.write(at, at + bytes, access, clocks_.now(), false);
@@ -124,7 +118,7 @@ void CoreChecker::dcci(const void* address, std::size_t bytes, Where where) {
     scheduling_.schedule_point();
     scheduling_.run_deferred();
     idle_ = false;
-    record({.kind = Kind::dcci, .what = "dcci", .where = where, .read = global(address, bytes)});
+    record({.kind = Kind::dcci, .what = "dcci", .where = where, .read = {number_of(address), bytes}});
     memory_.dcci(address, bytes, where);
 }
 
@@ -165,7 +159,7 @@ void CoreChecker::signal(const Signal& signal, Where where) {
     record({.kind = Kind::signal,
             .what = name,
             .where = where,
-            .written = global(signal.word, sizeof *signal.word),
+            .written = {number_of(signal.word), sizeof *signal.word},
             .value = signal.value},
            true);
     const Access access = clocks_.scalar_access(name, where);
@@ -193,7 +187,7 @@ void CoreChecker::before_atomic(const void* address, std::size_t bytes, Where wh
     scheduling_.enter(where);
     scheduling_.schedule_point();
     const std::uintptr_t at = number_of(address);
-    record({.kind = Kind::atomic, .what = "atomic", .where = where, .written = global(address, bytes)}, true);
+    record({.kind = Kind::atomic, .what = "atomic", .where = where, .written = {number_of(address), bytes}}, true);
     const Access access = clocks_.scalar_access("atomic", where);
     require_accessible(domain_->names, at, bytes, access);
     idle_ = false;
@@ -221,7 +215,11 @@ void CoreChecker::after_wait(const void* address, std::uint64_t seen, Where wher
     const int owner = domain_->names.pe_of(at);
     if (owner >= 0 && owner != core_.pe) ++domain_->traffic.waits;
     idle_ = false;
-    record({.kind = Kind::wait, .what = "signal", .where = where, .read = global(address, sizeof seen), .value = seen});
+    record({.kind = Kind::wait,
+            .what = "signal",
+            .where = where,
+            .read = {number_of(address), sizeof seen},
+            .value = seen});
     memory_.bypass(at, where);
     memory_.acquired();
     domain_->words.acquire(at, clocks_.now(), seen, true);

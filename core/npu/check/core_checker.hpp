@@ -55,10 +55,9 @@ public:
 
 private:
     // Records an event for pictures of failures. `issued`: the next access is its access.
-    void record(KernelEvent event, bool issued = false) {
-        events_.record(std::move(event), issued ? clocks_.next_issue() : 0);
+    void record(const KernelEvent& event, bool issued = false) {
+        events_.record(event, issued ? clocks_.next_issue() : 0);
     }
-    [[nodiscard]] EventMemory global(const void* address, std::size_t bytes) const;
     // Completes everything that the core has issued.
     void complete_all(const SourceLocation& where);
     void report_overtaken();

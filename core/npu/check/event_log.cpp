@@ -19,10 +19,10 @@ bool same_place(const SourceLocation& a, const SourceLocation& b) {
     return a.line() == b.line() && std::strcmp(a.file_name(), b.file_name()) == 0;
 }
 
-EventMemory memory_of(const Operand& operand, int pe) {
+EventMemory memory_of(const Operand& operand) {
     if (operand.address == nullptr) return {};
     const std::size_t bytes = operand.blocks < 2 ? operand.bytes : (operand.blocks - 1) * operand.step + operand.bytes;
-    return {number_of(operand.address), bytes, operand.global ? pe : -1};
+    return {number_of(operand.address), bytes};
 }
 
 }  // namespace
@@ -30,9 +30,8 @@ EventMemory memory_of(const Operand& operand, int pe) {
 RecordedEvent* CoreEvents::repeated(const KernelEvent& event) {
     constexpr std::size_t longest_loop = 4;
     if (!is_poll(event.kind)) return nullptr;
-    const std::size_t size = events_.size();
-    for (std::size_t i = 1; i <= std::min(longest_loop, size); ++i) {
-        RecordedEvent& known = events_[(next_ + size - i) % size];
+    for (std::size_t age = 0; age < std::min(longest_loop, size()); ++age) {
+        RecordedEvent& known = events_[place_by_age(age)];
         const KernelEvent& other = known.event;
         if (!is_poll(other.kind)) return nullptr;
         if (other.kind == event.kind && other.read.address == event.read.address && other.value == event.value &&
@@ -51,19 +50,17 @@ void CoreEvents::record(KernelEvent event, std::uint32_t issued) {
         ++known->event.times;
         known->event.number = event.number;
         known->issued = issued;
-    } else if (events_.size() < capacity) {
-        events_.push_back({std::move(event), issued});
     } else {
-        events_[next_] = {std::move(event), issued};
-        next_ = (next_ + 1) % capacity;
+        if (events_.empty()) events_.resize(capacity);
+        events_[count_++ % capacity] = {event, issued};
     }
 }
 
-void CoreEvents::record_command(const Command& command, std::uint32_t issued, int target_pe, int source_pe) {
+void CoreEvents::record_command(const Command& command, std::uint32_t issued) {
     KernelEvent event{.kind = Kind::command, .pipe = command.pipe, .what = command.name, .where = command.where};
-    event.written = memory_of(command.target, target_pe);
-    event.read = memory_of(command.source[0], source_pe);
-    record(std::move(event), issued);
+    event.written = memory_of(command.target);
+    event.read = memory_of(command.source[0]);
+    record(event, issued);
 }
 
 void CoreEvents::landed(std::uint32_t issued, const char* name) {
@@ -72,9 +69,8 @@ void CoreEvents::landed(std::uint32_t issued, const char* name) {
 
 // From the youngest to the oldest event, because the wanted one is usually young.
 std::optional<std::size_t> CoreEvents::place_of(std::uint32_t issued, const char* name) const {
-    const std::size_t size = events_.size();
-    for (std::size_t i = 1; i <= size && issued != 0; ++i) {
-        const std::size_t at = (next_ + size - i) % size;
+    for (std::size_t age = 0; age < size() && issued != 0; ++age) {
+        const std::size_t at = place_by_age(age);
         const RecordedEvent& known = events_[at];
         if (known.issued == issued && std::strcmp(known.event.what, name) == 0) return at;
     }
@@ -83,7 +79,7 @@ std::optional<std::size_t> CoreEvents::place_of(std::uint32_t issued, const char
 
 const KernelEvent* CoreEvents::find_last(const SourceLocation& where) const {
     const KernelEvent* last = nullptr;
-    for (const RecordedEvent& known : events_) {
+    for (const RecordedEvent& known : all()) {
         if (!same_place(known.event.where, where)) continue;
         if (last == nullptr || known.event.number > last->number) last = &known.event;
     }
@@ -103,8 +99,8 @@ void EventLog::record_waiting(int pe, int index, const SourceLocation& where, co
     for (auto& [number, core] : cores_) {
         if (core.pe() != pe || core.core() != index) continue;
         KernelEvent event{.kind = Kind::waiting, .what = "waits", .where = where, .value = value};
-        if (word != nullptr) event.read = {number_of(word), sizeof(std::uint64_t), -1};
-        core.record(std::move(event));
+        if (word != nullptr) event.read = {number_of(word), sizeof(std::uint64_t)};
+        core.record(event);
     }
 }
 
@@ -115,7 +111,7 @@ std::uint64_t EventLog::event_number(const Access& access) const {
     return event != nullptr ? event->number : 0;
 }
 
-void EventLog::attach_to(Finding& finding) const {
+void EventLog::attach_to(Finding& finding, const std::function<int(std::uintptr_t)>& pe_of) const {
     std::vector<KernelEvent> all;
     for (const auto& [number, core] : cores_) {
         for (FindingSide* side : {&finding.here, &finding.other}) {
@@ -126,6 +122,9 @@ void EventLog::attach_to(Finding& finding) const {
         }
         for (const RecordedEvent& known : core.all()) all.push_back(known.event);
     }
+    for (KernelEvent& event : all)
+        for (EventMemory* memory : {&event.read, &event.written})
+            if (memory->bytes > 0) memory->pe = pe_of(memory->address);
     select_events(std::move(all), finding);
 }
 

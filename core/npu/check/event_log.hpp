@@ -2,10 +2,11 @@
 // The last operations of each core, for pictures of failures.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/npu/check/access.hpp"
@@ -29,7 +30,7 @@ public:
 
     // Completes `event` by its core and its number. `issued`: of its access; 0: it has none.
     void record(KernelEvent event, std::uint32_t issued = 0);
-    void record_command(const Command& command, std::uint32_t issued, int target_pe, int source_pe);
+    void record_command(const Command& command, std::uint32_t issued);
     // The event of an access has changed memory.
     void landed(std::uint32_t issued, const char* name);
     // Null: it is not recorded, or no longer.
@@ -38,7 +39,8 @@ public:
         return at ? &events_[*at].event : nullptr;
     }
     [[nodiscard]] const KernelEvent* find_last(const SourceLocation& where) const;
-    [[nodiscard]] const std::vector<RecordedEvent>& all() const { return events_; }
+    // In no particular order.
+    [[nodiscard]] std::span<const RecordedEvent> all() const { return {events_.data(), size()}; }
     [[nodiscard]] int pe() const { return pe_; }
     [[nodiscard]] int core() const { return core_; }
 
@@ -50,8 +52,12 @@ private:
     int pe_;
     int core_;
     std::uint64_t& numbers_;
-    std::vector<RecordedEvent> events_;  // a ring: `next_` is the oldest one
-    std::size_t next_ = 0;
+    [[nodiscard]] std::size_t size() const { return count_ < capacity ? count_ : capacity; }
+    // The event that was recorded `age` events before the last one.
+    [[nodiscard]] std::size_t place_by_age(std::size_t age) const { return (count_ - 1 - age) % capacity; }
+
+    std::vector<RecordedEvent> events_;  // a ring
+    std::size_t count_ = 0;              // events ever recorded
 };
 
 // The events of all cores that one process checks together. Used by one thread.
@@ -68,8 +74,9 @@ public:
     void record_waiting(int pe, int index, const SourceLocation& where, const void* word, std::uint64_t value);
     // The number of the event of this access; 0: it is not recorded.
     [[nodiscard]] std::uint64_t event_number(const Access& access) const;
-    // Adds the events that explain the finding, and the memory of its two sides.
-    void attach_to(Finding& finding) const;
+    // `pe_of`: the PE whose symmetric memory an address is; -1: none. Adds the events that explain the finding, and the
+    // memory of its two sides.
+    void attach_to(Finding& finding, const std::function<int(std::uintptr_t)>& pe_of) const;
 
 private:
     std::map<std::uint32_t, CoreEvents> cores_;

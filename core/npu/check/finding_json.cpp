@@ -57,7 +57,7 @@ Json event_json(const KernelEvent& event) {
     Json json{{"number", event.number}, {"kind", kind_names.at(static_cast<std::size_t>(event.kind))},
               {"text", event.text()},   {"pe", event.pe},
               {"core", event.core},     {"pipe", name_of(event.pipe)}};
-    add_place(json, event.where, event.elsewhere);
+    add_place(json, event.where, {});
     json["landed"] = event.landed;
     json["cause"] = event.cause;
     json["read"] = memory_json(event.read);

@@ -105,7 +105,7 @@ void FindingLog::report(Hazard hazard, const FindingSide& here, const FindingSid
         return;
     }
     findings_.push_back({hazard, kernel_, here, other, place, detail});
-    events_.attach_to(findings_.back());
+    events_.attach_to(findings_.back(), [this](std::uintptr_t address) { return names_.pe_of(address); });
 }
 
 }  // namespace npushmem::npu::check

@@ -63,7 +63,6 @@ namespace {
 // Stands for an access that is not recorded: it is too old, failed before it began, or belongs to another process.
 KernelEvent event_of(const FindingSide& side, std::uint64_t number) {
     KernelEvent event{.pipe = side.pipe, .pe = side.pe, .core = side.core, .what = side.what, .where = side.where};
-    event.elsewhere = side.elsewhere;
     event.number = number;
     return event;
 }
@@ -82,10 +81,7 @@ const char* missing_edge(Hazard hazard) {
     return hazard == Hazard::flag_set_twice ? "no wait" : "no order";
 }
 
-std::string short_place(const KernelEvent& event) {
-    const std::string place = event.elsewhere.empty() ? text_of(event.where) : event.elsewhere;
-    return place.substr(place.rfind('/') + 1);
-}
+std::string without_folders(const std::string& place) { return place.substr(place.rfind('/') + 1); }
 
 std::vector<std::string> wrapped(const std::string& text, std::size_t columns) {
     std::vector<std::string> lines;
@@ -129,10 +125,15 @@ std::vector<KernelEvent> Sequence::events_of(const Finding& finding) {
     const FindingSide& other = finding.other;
     const bool has_other = other.what != nullptr;
     if (has_other) other_ = is_there(other.event) ? other.event : 0;
+    if (has_other && *other_ == 0) elsewhere_ = other.elsewhere;
     if (has_other && *other_ == 0) events.insert(events.begin(), event_of(other, 0));
     here_ = is_there(finding.here.event) ? finding.here.event : events.empty() ? 1 : events.back().number + 1;
     if (!is_there(here_)) events.push_back(event_of(finding.here, here_));
     return events;
+}
+
+std::string Sequence::place_of(const KernelEvent& event) const {
+    return event.number == 0 && !elsewhere_.empty() ? elsewhere_ : text_of(event.where);
 }
 
 void Sequence::make_columns(const std::vector<KernelEvent>& events, std::size_t max_columns) {
@@ -175,11 +176,12 @@ void Sequence::make_rows(const std::vector<KernelEvent>& events) {
     for (const KernelEvent& event : events) {
         const auto column = column_of(event);
         if (!column) continue;
-        rows.push_back({event.number, {event, *column, event.number == here_ || event.number == other_, false}});
+        rows.push_back(
+            {event.number, {event, *column, place_of(event), event.number == here_ || event.number == other_, false}});
         if (!lands_later(event, events)) continue;
         const auto target = std::ranges::find(columns_, event.written.pe, &Column::pe);
         const auto at = target != columns_.end() ? static_cast<std::size_t>(target - columns_.begin()) : *column;
-        rows.push_back({event.landed, {event, at, false, true}});
+        rows.push_back({event.landed, {event, at, {}, false, true}});
     }
     std::ranges::stable_sort(rows, {}, [](const auto& row) { return row.first; });
     for (auto& [number, row] : rows) rows_.push_back(std::move(row));

@@ -21,6 +21,7 @@ public:
     struct Row {
         KernelEvent event;
         std::size_t column;
+        std::string place;     // "file:line"
         bool accused = false;  // one of the two accesses
         bool landing = false;  // the event's write reaches memory here; the column is the memory's PE
     };
@@ -43,6 +44,7 @@ public:
 
 private:
     [[nodiscard]] std::vector<KernelEvent> events_of(const Finding& finding);
+    [[nodiscard]] std::string place_of(const KernelEvent& event) const;
     void make_columns(const std::vector<KernelEvent>& events, std::size_t max_columns);
     void make_rows(const std::vector<KernelEvent>& events);
     void make_arrows();
@@ -56,6 +58,7 @@ private:
 
     std::uint64_t here_ = 0;  // numbers of the two accesses
     std::optional<std::uint64_t> other_;
+    std::string elsewhere_;  // the place of the other access, if it is in another process
     std::vector<Column> columns_;
     std::vector<Row> rows_;
     std::vector<Arrow> arrows_;
@@ -64,8 +67,8 @@ private:
 
 // "no order", or what else is wrong between the two sides of a finding.
 const char* missing_edge(Hazard hazard);
-// "ring.cpp:12": the line of an event, without folders.
-std::string short_place(const KernelEvent& event);
+// "ring.cpp:12": a place without its folders.
+std::string without_folders(const std::string& place);
 // Lines of at most `columns` characters, broken at blanks. `text` has no characters beyond ASCII.
 std::vector<std::string> wrapped(const std::string& text, std::size_t columns);
 // What stands above a picture: the hazard and its detail; and below it: memory and advice.

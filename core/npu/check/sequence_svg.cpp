@@ -7,7 +7,6 @@
 
 #include "core/base/svg.hpp"
 #include "core/npu/check/sequence.hpp"
-#include "core/npu/source_line.hpp"
 
 namespace npushmem::npu::check {
 namespace {
@@ -140,13 +139,12 @@ private:
             svg_.text({x + 8, y + 4}, "arrives in memory", {.size = 10, .colour = "#555555", .anchor = "start"});
             return;
         }
-        const std::string place = at.event.elsewhere.empty() ? text_of(at.event.where) : at.event.elsewhere;
         svg_.rect({x - box_width / 2, y - box_height / 2, box_width, box_height}, at.accused ? pale_red : "#ffffff",
-                  at.accused ? red : "#667788", at.event.text() + " at " + place);
+                  at.accused ? red : "#667788", at.event.text() + " at " + at.place);
         const svg::TextStyle style{.size = 11, .colour = at.accused ? red : "#222222", .bold = at.accused};
         svg_.text({x, y - 2}, fitting(at.event.text(), box_width - 6, style), style);
         const svg::TextStyle small{.size = 9, .colour = "#555555", .monospace = true};
-        svg_.text({x, y + 11}, fitting(short_place(at.event), box_width - 6, small), small);
+        svg_.text({x, y + 11}, fitting(without_folders(at.place), box_width - 6, small), small);
     }
 
     double draw_legend(double y) {

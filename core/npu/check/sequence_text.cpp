@@ -86,7 +86,7 @@ private:
         const std::string what = row.landing ? std::string(row.event.what) + " arrives" : row.event.text();
         line.write((row.accused ? "  " : "") + what, centres_[row.column], low, low + column_ - 1);
         if (row.accused) mark(line, what, row.column);
-        const std::string place = short_place(row.event);
+        const std::string place = without_folders(row.place);
         if (!row.landing) line.write(place, width_ - place_width / 2, width_ - place_width + 1, width_);
         return line.text();
     }

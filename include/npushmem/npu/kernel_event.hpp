@@ -56,7 +56,6 @@ struct KernelEvent {
     EventMemory written{};
     std::uint64_t value = 0;  // of signals and waits; of flags: the id
     std::uint64_t times = 1;  // consecutive repetitions, for example of a poll
-    std::string elsewhere{};  // the line in another process; `where` is empty then
 
     // The operation with its bytes and PEs: "put 512 B to PE 1".
     [[nodiscard]] NPUSHMEM_NPU_EXPORT std::string text() const;
