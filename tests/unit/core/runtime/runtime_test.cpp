@@ -353,7 +353,7 @@ TEST_F(RuntimeTest, AnUnknownKindOfNpuReportIsRefused) {
 }
 
 TEST_F(RuntimeTest, ADeviceFileDescribesTheNpu) {
-    const std::string path = testing::TempDir() + "runtime_test_device.txt";
+    const std::string path = ::testing::TempDir() + "runtime_test_device.txt";
     const auto device_of = [&](const char* file) {
         std::ofstream(path) << file;
         auto started =
