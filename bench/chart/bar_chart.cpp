@@ -9,8 +9,8 @@
 namespace npushmem::chart {
 namespace {
 
-using info::Svg;
-using info::text_width;
+using svg::Svg;
+using svg::text_width;
 
 constexpr double side_margin = 12;
 constexpr double axis_width = 480;
@@ -20,9 +20,9 @@ constexpr double bars_top = 66;  // below the title and the legend
 constexpr std::string_view bar_colour = "#88aacc";
 constexpr std::string_view whisker_colour = "#222";
 constexpr double max_whisker = 1.5;  // the axis ends at so many times the largest median at most
-constexpr info::TextStyle small_text{.anchor = "start"};
-constexpr info::TextStyle name_text{.size = 12, .anchor = "end"};
-constexpr info::TextStyle value_text{.size = 12, .anchor = "start"};
+constexpr svg::TextStyle small_text{.anchor = "start"};
+constexpr svg::TextStyle name_text{.size = 12, .anchor = "end"};
+constexpr svg::TextStyle value_text{.size = 12, .anchor = "start"};
 
 struct Unit {
     const char* name;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tools/info/svg.hpp"
+#include "core/base/svg.hpp"
 
 namespace npushmem::chart {
 
@@ -49,12 +49,12 @@ CurveStyle style_of_curve(std::size_t index);
 
 struct Curve {
     std::string name;
-    std::vector<info::Point> points;  // x ascends; all values are positive
+    std::vector<svg::Point> points;  // x ascends; all values are positive
 };
 
 // A ring around a point of a curve.
 struct Ring {
-    info::Point at;
+    svg::Point at;
     std::string tip;
 };
 

@@ -12,10 +12,10 @@
 namespace npushmem::chart {
 namespace {
 
-using info::Point;
-using info::Rect;
-using info::Svg;
-using info::text_width;
+using svg::Point;
+using svg::Rect;
+using svg::Svg;
+using svg::text_width;
 
 constexpr Rect area{76, 44, 744, 456};
 constexpr double inset = 16;  // between the frame and the first and last x
@@ -24,7 +24,7 @@ constexpr double row_height = 18;  // of the legend
 constexpr double label_step = 13;  // between the labels at the ends of curves
 constexpr double marker_radius = 4.2;
 constexpr double same = 1.0;  // curves within so many pixels coincide
-constexpr info::TextStyle from_start{.anchor = "start"};
+constexpr svg::TextStyle from_start{.anchor = "start"};
 
 // Dark enough for a white page, and distinct for most colour-blind readers.
 constexpr std::array<std::string_view, 9> colours{"#0072b2", "#d55e00", "#008060", "#aa3377", "#222222",

@@ -283,8 +283,16 @@ constexpr ConfigRow rows[] = {
      between<&S::npu_blocks, 1, 1024>},
     {"NPU_VECTOR_CORES", "2", "int 1..16", "npu", "number of vector cores of a block",
      between<&S::npu_vector_cores, 1, 16>},
+    {"NPU_DEVICE", "", "path", "npu",
+     "device file with limits of the emulated NPU, which checked mode checks; its blocks and vector_cores override the "
+     "two variables; empty: none",
+     any<&S::npu_device>},
     {"NPU_CHECK", "0", "bool", "npu",
      "check kernels for hazards: a launch with a hazard fails and reports its place and cause", any<&S::npu_check>},
+    {"NPU_CHECK_REPORT", "", "path or stderr", "npu",
+     "in checked mode, draws each hazard as a sequence diagram into a file; the path ends in .svg, .txt or .json, and "
+     "the PE and a number are added before the ending; stderr: as text on standard error",
+     any<&S::npu_check_report>},
     {"NPU_SCHEDULE", "lazy", "eager, lazy or random:<seed>", "npu", "when queued commands run in checked mode",
      any<&S::npu_schedule>},
     {"NPU_BARRIER", "auto", "v1, v2, v2:<radix>, v3 or auto", "npu", "barrier algorithm of kernels",

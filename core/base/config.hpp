@@ -101,7 +101,9 @@ struct Settings {
     // emulated NPU
     std::int64_t npu_blocks = 0;
     std::int64_t npu_vector_cores = 0;
+    std::string npu_device;
     bool npu_check = false;
+    std::string npu_check_report;
     std::string npu_schedule;
     std::string npu_barrier;
     // reports

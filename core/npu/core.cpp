@@ -76,19 +76,43 @@ void Core::poll_point(std::uint64_t round, const Where& where) {
     state_.context->runner->poll(*state_.context, round, where);
 }
 
-void Core::printf(const char* format, ...) {
+namespace {
+
+std::string print_prefix(const Core& core) {
+    const double seconds = core.hooks() != nullptr ? core.hooks()->virtual_seconds() : -1;
+    const std::string time = seconds < 0 ? std::string{} : fmt::format(", {:.3f} us", seconds * 1e6);
+    return fmt::format("[PE {} core {}{}] ", core.my_pe(), core.index(), time);
+}
+
+// Each line is one write, so that lines of PEs that share standard output do not mix. A failed write is ignored, as
+// with every print.
+void write_line(std::string_view line) {
+    static_cast<void>(std::fwrite(line.data(), 1, line.size(), stdout));
+    static_cast<void>(std::fflush(stdout));
+}
+
+}  // namespace
+
+void Core::print(const char* format, ...) {
     constexpr std::size_t max_length = 1024;
-    char text[max_length];
+    char buffer[max_length];
     std::va_list arguments;
     va_start(arguments, format);
-    const int length = std::vsnprintf(text, max_length, format, arguments);
+    const int length = std::vsnprintf(buffer, max_length, format, arguments);
     va_end(arguments);
     const std::size_t kept = length < 0 ? 0 : std::min<std::size_t>(static_cast<std::size_t>(length), max_length - 1);
-    std::string line = fmt::format("[PE {} core {}] {}", my_pe(), index(), std::string_view(text, kept));
-    if (!line.ends_with('\n')) line += '\n';
-    if (state_.print != nullptr && *state_.print) return (*state_.print)(line);
-    // One call, so that lines of cores and PEs do not mix. A failed write is ignored, as with every print.
-    static_cast<void>(std::fwrite(line.data(), 1, line.size(), stdout));
+    std::string_view text(buffer, kept);
+    const std::string prefix = print_prefix(*this);
+    const bool to_host = state_.print != nullptr && *state_.print;
+    do {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        const std::string line = fmt::format("{}{}\n", prefix, text.substr(0, end));
+        text.remove_prefix(std::min(end + 1, text.size()));
+        if (to_host)
+            (*state_.print)(line);
+        else
+            write_line(line);
+    } while (!text.empty());
 }
 
 void Core::yield(const Where& where) {

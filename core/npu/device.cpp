@@ -41,7 +41,7 @@ Status DeviceConfig::validate() const {
         return out_of_range("wait_timeout (ns)", wait_timeout.count(), "0 (no timeout) or more");
     if (launch_timeout.count() < 0)
         return out_of_range("launch_timeout (ns)", launch_timeout.count(), "0 (no timeout) or more");
-    return {};
+    return rules.validate();
 }
 
 Result<std::unique_ptr<Device>> Device::create(const DeviceConfig& config, const Fabric& fabric,

@@ -43,6 +43,7 @@ public:
     [[nodiscard]] std::chrono::nanoseconds deadline() const { return deadline_; }
     void fix_deadline(std::chrono::nanoseconds now) { deadline_ = now + timeout_; }
     [[nodiscard]] std::chrono::nanoseconds default_wait_timeout() const { return device_.wait_timeout; }
+    [[nodiscard]] const DeviceRules& rules() const { return device_.rules; }
     [[nodiscard]] std::uint64_t barriers_passed() const { return barriers_passed_; }
 
     // Whether some core waits for another PE. That wait explains why other cores still wait in core_barrier, so it is

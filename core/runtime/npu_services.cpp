@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/runtime/npu_services.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "core/npu/check/job_records.hpp"
+#include "core/npu/check/report_files.hpp"
 
 namespace npushmem {
 
@@ -140,11 +143,24 @@ Result<std::unique_ptr<NpuBinding>> NpuBinding::create(const NpuResources& resou
     const auto barrier = npu::BarrierChoice::parse(settings.npu_barrier);
     if (!barrier.ok()) return barrier.status().within("NPUSHMEM_NPU_BARRIER");
     config.barrier = barrier.value();
+    if (!settings.npu_device.empty()) {
+        if (Status status = config.apply_file(settings.npu_device); !status.ok())
+            return status.within("NPUSHMEM_NPU_DEVICE");
+        const std::size_t heap = resources.slices.fast_map().heap_bytes;
+        if (config.rules.gm_bytes > 0 && heap > config.rules.gm_bytes)
+            return Status{Code::config,
+                          fmt::format("NPUSHMEM_NPU_DEVICE: gm_bytes is {}, but the symmetric memory of a "
+                                      "PE has {} bytes; set NPUSHMEM_SYMMETRIC_SIZE",
+                                      config.rules.gm_bytes, heap)};
+    }
     if (settings.npu_check) {
         const auto schedule = npu::Schedule::parse(settings.npu_schedule);
         if (!schedule.ok()) return schedule.status().within("NPUSHMEM_NPU_SCHEDULE");
+        if (Status status = npu::check::ReportFiles::validate(settings.npu_check_report); !status.ok())
+            return status.within("NPUSHMEM_NPU_CHECK_REPORT");
         binding->records_ = attach_kernel_records(resources.job, resources.slices);
-        auto hooks = npu::check::job_hooks(schedule.value(), binding->fabric_, binding->records_.get());
+        auto hooks = npu::check::job_hooks(schedule.value(), binding->fabric_, binding->records_.get(),
+                                           settings.npu_check_report);
         if (!hooks.ok()) return hooks.status().within("NPUSHMEM_NPU_SCHEDULE");
         config.hooks = std::move(hooks).value();
         config.launch_timeout = std::max<std::chrono::nanoseconds>(npu::checked_launch_timeout, settings.timeout);

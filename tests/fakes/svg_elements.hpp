@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads the SVG documents of info::Svg back, and checks what every picture must satisfy.
+// Reads the SVG documents of svg::Svg back, and checks what every picture must satisfy.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tools/info/svg.hpp"
+#include "core/base/svg.hpp"
 
 namespace npushmem::fakes {
 
@@ -76,11 +76,11 @@ inline SvgPicture read_svg(const std::string& document) {
 }
 
 // The estimated place of a text.
-inline info::Rect box_of(const SvgElement& text) {
+inline svg::Rect box_of(const SvgElement& text) {
     const double size = text.number("font-size");
-    const double width = info::text_width(text.text, {.size = size,
-                                                      .bold = text.attribute("font-weight") == "bold",
-                                                      .monospace = text.attribute("font-family") == "monospace"});
+    const double width = svg::text_width(text.text, {.size = size,
+                                                     .bold = text.attribute("font-weight") == "bold",
+                                                     .monospace = text.attribute("font-family") == "monospace"});
     const std::string anchor = text.attribute("text-anchor");
     const double before = anchor == "start" ? 0 : anchor == "middle" ? width / 2 : width;
     const double x = text.number("x");
@@ -89,28 +89,28 @@ inline info::Rect box_of(const SvgElement& text) {
     return {x - before, y - 0.75 * size, width, 0.95 * size};
 }
 
-inline std::vector<info::Point> points_of(const SvgElement& element) {
+inline std::vector<svg::Point> points_of(const SvgElement& element) {
     if (element.name == "text") {
-        const info::Rect box = box_of(element);
+        const svg::Rect box = box_of(element);
         return {{box.x, box.y}, {box.x + box.width, box.y + box.height}};
     }
     if (element.name == "rect") {
-        const info::Point from{element.number("x"), element.number("y")};
+        const svg::Point from{element.number("x"), element.number("y")};
         EXPECT_GE(element.number("width"), 0);
         EXPECT_GE(element.number("height"), 0);
         return {from, {from.x + element.number("width"), from.y + element.number("height")}};
     }
     if (element.name == "circle") {
         const double r = element.number("r");
-        const info::Point at{element.number("cx"), element.number("cy")};
+        const svg::Point at{element.number("cx"), element.number("cy")};
         return {{at.x - r, at.y - r}, {at.x + r, at.y + r}};
     }
     std::string numbers = element.attribute(element.name == "path" ? "d" : "points");
     std::replace_if(
         numbers.begin(), numbers.end(), [](char c) { return c == 'M' || c == 'C' || c == ','; }, ' ');
     std::istringstream in(numbers);
-    std::vector<info::Point> points;
-    for (info::Point point; in >> point.x >> point.y;) points.push_back(point);
+    std::vector<svg::Point> points;
+    for (svg::Point point; in >> point.x >> point.y;) points.push_back(point);
     EXPECT_TRUE(in.eof()) << numbers;
     EXPECT_FALSE(points.empty());
     return points;
@@ -118,7 +118,7 @@ inline std::vector<info::Point> points_of(const SvgElement& element) {
 
 inline void expect_inside_the_view_box(const SvgPicture& picture) {
     for (const auto& element : picture.elements) {
-        for (const info::Point& point : points_of(element)) {
+        for (const svg::Point& point : points_of(element)) {
             EXPECT_TRUE(std::isfinite(point.x) && point.x >= 0 && point.x <= picture.width)
                 << element.name << " " << element.text << element.tip << ": x " << point.x;
             EXPECT_TRUE(std::isfinite(point.y) && point.y >= 0 && point.y <= picture.height)
@@ -130,9 +130,9 @@ inline void expect_inside_the_view_box(const SvgPicture& picture) {
 inline void expect_separate_texts(const SvgPicture& picture) {
     const auto texts = picture.all("text");
     for (std::size_t i = 0; i < texts.size(); ++i) {
-        const info::Rect a = box_of(texts[i]);
+        const svg::Rect a = box_of(texts[i]);
         for (std::size_t j = 0; j < i; ++j) {
-            const info::Rect b = box_of(texts[j]);
+            const svg::Rect b = box_of(texts[j]);
             const bool apart =
                 a.x + a.width <= b.x || b.x + b.width <= a.x || a.y + a.height <= b.y || b.y + b.height <= a.y;
             EXPECT_TRUE(apart) << "\"" << texts[i].text << "\" overlaps \"" << texts[j].text << "\"";

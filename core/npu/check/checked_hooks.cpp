@@ -10,6 +10,7 @@
 #include "core/npu/check/core_checker.hpp"
 #include "core/npu/check/job_control.hpp"
 #include "core/npu/check/job_records.hpp"
+#include "core/npu/check/report_files.hpp"
 #include "core/npu/check/watchdog.hpp"
 #include "core/npu/running_launch.hpp"
 #include "npushmem/npu/error.hpp"
@@ -60,8 +61,10 @@ public:
 };
 
 struct CheckedLaunch {
-    CheckedLaunch(const Schedule& schedule, const Fabric& fabric, const check::JobLink* link, int size)
-        : control(schedule),
+    CheckedLaunch(const Schedule& schedule, const Fabric& fabric, const check::JobLink* link, int size,
+                  check::ReportFiles& its_reports)
+        : reports(its_reports),
+          control(schedule),
           names(fabric.window()),
           peers(check::PeerChecks::begin(link, fabric, size)),
           domain(control, names, "this launch", peers.get()),
@@ -77,6 +80,7 @@ struct CheckedLaunch {
         for (const Finding& finding : domain.findings.all()) {
             errors = errors || !finding.hint();
             text += "\n" + finding.text();
+            if (!finding.hint()) text += reports.write(finding);
         }
         return errors ? Status{Code::protocol, "checked mode found:" + text} : Status{};
     }
@@ -88,6 +92,7 @@ struct CheckedLaunch {
         });
     }
 
+    check::ReportFiles& reports;
     DeviceControl control;
     WindowNames names;
     std::unique_ptr<check::PeerChecks> peers;
@@ -99,8 +104,8 @@ struct CheckedLaunch {
 // Launches of a device may begin on several threads; the cores of one are made on one thread, core 0 first.
 class Launches {
 public:
-    Launches(const Schedule& schedule, const Fabric& fabric, const check::JobLink* link)
-        : schedule_(schedule), fabric_(fabric), link_(link) {}
+    Launches(const Schedule& schedule, const Fabric& fabric, const check::JobLink* link, const std::string& report_path)
+        : schedule_(schedule), fabric_(fabric), link_(link), reports_(report_path, fabric.my_pe()) {}
 
     std::unique_ptr<CoreHooks> make(Core& core) {
         const std::shared_ptr<CheckedLaunch> launch = launch_of(core);
@@ -115,7 +120,8 @@ private:
     std::shared_ptr<CheckedLaunch> launch_of(const Core& core) {
         const std::lock_guard lock(mutex_);
         std::shared_ptr<CheckedLaunch>& launch = beginning_[std::this_thread::get_id()];
-        if (core.index() == 0) launch = std::make_shared<CheckedLaunch>(schedule_, fabric_, link_, core.count());
+        if (core.index() == 0)
+            launch = std::make_shared<CheckedLaunch>(schedule_, fabric_, link_, core.count(), reports_);
         std::shared_ptr<CheckedLaunch> result = launch;
         if (core.index() == core.count() - 1) beginning_.erase(std::this_thread::get_id());
         return result;
@@ -124,6 +130,7 @@ private:
     Schedule schedule_;
     const Fabric& fabric_;
     const check::JobLink* link_;
+    check::ReportFiles reports_;
     check::Watchdog watchdog_{{}};
     std::mutex mutex_;
     std::map<std::thread::id, std::shared_ptr<CheckedLaunch>> beginning_;
@@ -135,13 +142,14 @@ Result<HooksFactory> checked_hooks(const Schedule& schedule, const Fabric& fabri
     return check::job_hooks(schedule, fabric, nullptr);
 }
 
-Result<HooksFactory> check::job_hooks(const Schedule& schedule, const Fabric& fabric, const JobLink* link) {
+Result<HooksFactory> check::job_hooks(const Schedule& schedule, const Fabric& fabric, const JobLink* link,
+                                      const std::string& report_path) {
     if (schedule.kind == Schedule::Kind::explore || schedule.kind == Schedule::Kind::replay) {
         return Status{Code::config,
                       "checked mode: explore and replay need all PEs in one process (CheckedJob); a device runs "
                       "eager, lazy or random:<seed>"};
     }
-    const auto launches = std::make_shared<Launches>(schedule, fabric, link);
+    const auto launches = std::make_shared<Launches>(schedule, fabric, link, report_path);
     return HooksFactory([launches](Core& core) { return launches->make(core); });
 }
 

@@ -144,6 +144,9 @@ Result<std::unique_ptr<CheckedJob>> CheckedJob::create(const CheckedJobConfig& c
         return Status{Code::config, fmt::format("checked job: {} PEs, must be 1 to 4096", config.pes)};
     }
     if (Status status = config.device.validate(); !status.ok()) return status;
+    if (const std::size_t limit = config.device.rules.gm_bytes; limit > 0 && config.heap_bytes > limit)
+        return Status{Code::config, fmt::format("checked job: heap_bytes is {}, but gm_bytes of the device is {}",
+                                                config.heap_bytes, limit)};
     auto heap = JobHeap::create(config.pes, config.heap_bytes);
     if (!heap.ok()) return heap.status();
     auto parts = std::make_unique<Impl>();

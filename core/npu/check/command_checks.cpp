@@ -177,6 +177,7 @@ std::function<void()> CommandChecks::landing(const Command& command, const Acces
         for (std::size_t block = 0; block < target.blocks; ++block, begin += target.step) {
             domain_.memory.landed(begin, begin + target.bytes, access, stamp);
         }
+        domain_.events.landed(access);
         if (!word) return;
         for (Address at = first; at < end; at += 8)
             domain_.words.release(at, released, false, access, before[(at - first) / 8]);

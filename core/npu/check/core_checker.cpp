@@ -5,18 +5,27 @@
 
 #include <utility>
 
+#include "core/npu/core_context.hpp"
+#include "core/npu/running_launch.hpp"
 #include "npushmem/npu/error.hpp"
 
 namespace npushmem::npu::check {
+namespace {
+
+using Kind = KernelEvent::Kind;
+
+}  // namespace
 
 CoreChecker::CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const detail::UbRegion& ub,
                          std::function<Status()> ended)
     : domain_(std::move(domain)),
       ended_(std::move(ended)),
       core_{core.my_pe(), core.index(), core.count(), domain_->cores.add(core.my_pe(), core.index(), queues_)},
+      events_(domain_->events.add(core_.number, core_.pe, core_.index)),
       clocks_(core_, *domain_),
       flags_(core_, *domain_, clocks_, queues_),
       ub_(ub, domain_->findings),
+      device_(core_, *domain_, core.context()->run->rules()),
       commands_(core_, *domain_, clocks_, ub_),
       memory_(core_, *domain_, clocks_),
       atomics_(core_, *domain_, clocks_),
@@ -33,6 +42,8 @@ void CoreChecker::issue(const Command& command, std::function<void()> run) {
         scheduling_.step_point();
     else
         scheduling_.read_point();
+    events_.record_command(command, clocks_.next_issue());
+    device_.check_command(command);
     idle_ = false;
     std::function<void()> checked = commands_.check(command, std::move(run));
     queues_.push(command.pipe, std::move(checked),
@@ -47,16 +58,31 @@ void CoreChecker::issue(const Command& command, std::function<void()> run) {
 
 void CoreChecker::set_flag(Pipe from, Pipe to, int id, Where where) {
     scheduling_.enter(where);
+    record({.kind = Kind::set_flag,
+            .pipe = from,
+            .to = to,
+            .what = "set_flag",
+            .where = where,
+            .value = static_cast<std::uint64_t>(id)});
+    device_.check_flag(from, to, id, "set_flag", where);
     flags_.set(from, to, id, where);
 }
 
 void CoreChecker::wait_flag(Pipe from, Pipe to, int id, Where where) {
     scheduling_.enter(where);
+    record({.kind = Kind::wait_flag,
+            .pipe = from,
+            .to = to,
+            .what = "wait_flag",
+            .where = where,
+            .value = static_cast<std::uint64_t>(id)});
+    device_.check_flag(from, to, id, "wait_flag", where);
     flags_.wait(from, to, id, where);
 }
 
 void CoreChecker::pipe_barrier(Pipe pipe, Where where) {
     scheduling_.enter(where);
+    record({.kind = Kind::pipe_barrier, .pipe = pipe, .what = "pipe_barrier", .where = where});
     if (pipe != Pipe::all) return clocks_.order_pipe(pipe);
     queues_.run_all();
     clocks_.order_all();
@@ -65,8 +91,9 @@ void CoreChecker::pipe_barrier(Pipe pipe, Where where) {
 void CoreChecker::load(const void* address, void* value, std::size_t bytes, Where where) {
     scheduling_.enter(where);
     const std::uintptr_t at = number_of(address);
-    const Access access = clocks_.scalar_access("load", where);
     scheduling_.read_point();
+    record({.kind = Kind::load, .what = "load", .where = where, .read = {number_of(address), bytes}}, true);
+    const Access access = clocks_.scalar_access("load", where);
     if (ub_.contains(at)) {
         ub_.read(at, at + bytes, access, clocks_.now());
         domain_->steps.read(at, at + bytes);
@@ -74,6 +101,7 @@ void CoreChecker::load(const void* address, void* value, std::size_t bytes, Wher
         return scheduling_.observe(at, {address, value_of(value, bytes), where});
     }
     require_accessible(domain_->names, at, bytes, access);
+    device_.check_scalar(address, "load", where);
     idle_ = false;
     const bool was_cached = memory_.load(access, address, value, bytes);
     if (!scheduling_.repeats(at, {address, value_of(value, bytes), where})) return;
@@ -84,14 +112,16 @@ void CoreChecker::load(const void* address, void* value, std::size_t bytes, Wher
 void CoreChecker::store(void* address, const void* value, std::size_t bytes, Where where) {
     scheduling_.enter(where);
     const std::uintptr_t at = number_of(address);
-    const Access access = clocks_.scalar_access("store", where);
     scheduling_.step_point();
+    record({.kind = Kind::store, .what = "store", .where = where, .written = {number_of(address), bytes}}, true);
+    const Access access = clocks_.scalar_access("store", where);
     if (ub_.contains(at)) {
         domain_->steps.write(at, at + bytes);
         ub_.write(at, at + bytes, access, clocks_.now(), false);
         return write_memory(address, value, bytes);
     }
     require_accessible(domain_->names, at, bytes, access);
+    device_.check_scalar(address, "store", where);
     idle_ = false;
     if (memory_.store(access, address, value, bytes)) scheduling_.changed();
 }
@@ -101,6 +131,7 @@ void CoreChecker::dcci(const void* address, std::size_t bytes, Where where) {
     scheduling_.schedule_point();
     scheduling_.run_deferred();
     idle_ = false;
+    record({.kind = Kind::dcci, .what = "dcci", .where = where, .read = {number_of(address), bytes}});
     memory_.dcci(address, bytes, where);
 }
 
@@ -119,6 +150,7 @@ void CoreChecker::quiet(Where where) {
         domain_->findings.report(Hazard::redundant, core_.side(Pipe::scalar, "quiet", where), FindingSide{}, "",
                                  "nothing was done since the last quiet");
     }
+    record({.kind = Kind::quiet, .what = "quiet", .where = where});
     complete_all(where);
     idle_ = true;
 }
@@ -129,6 +161,7 @@ void CoreChecker::fence(Where where) {
     queues_.run_pipe(Pipe::copy_out);
     domain_->copies.record_fence(core_.number, clocks_.fence());
     scheduling_.step_point();
+    record({.kind = Kind::fence, .what = "fence", .where = where});
     memory_.clean(where);
     scheduling_.deliver_signals();
 }
@@ -137,7 +170,14 @@ void CoreChecker::signal(const Signal& signal, Where where) {
     scheduling_.enter(where);
     scheduling_.schedule_point();
     const std::uintptr_t at = number_of(signal.word);
-    const Access access = clocks_.scalar_access(signal.add ? "signal_add" : "signal_set", where);
+    const char* name = signal.add ? "signal_add" : "signal_set";
+    record({.kind = Kind::signal,
+            .what = name,
+            .where = where,
+            .written = {number_of(signal.word), sizeof *signal.word},
+            .value = signal.value},
+           true);
+    const Access access = clocks_.scalar_access(name, where);
     require_accessible(domain_->names, at, sizeof *signal.word, access);
     idle_ = false;
     memory_.bypass(at, where);
@@ -164,6 +204,7 @@ void CoreChecker::before_atomic(const void* address, std::size_t bytes, Where wh
     scheduling_.enter(where);
     scheduling_.schedule_point();
     const std::uintptr_t at = number_of(address);
+    record({.kind = Kind::atomic, .what = "atomic", .where = where, .written = {number_of(address), bytes}}, true);
     const Access access = clocks_.scalar_access("atomic", where);
     require_accessible(domain_->names, at, bytes, access);
     idle_ = false;
@@ -211,6 +252,11 @@ void CoreChecker::after_wait(const void* address, std::uint64_t seen, Where wher
     const int owner = domain_->names.pe_of(at);
     if (owner >= 0 && owner != core_.pe) ++domain_->traffic.waits;
     idle_ = false;
+    record({.kind = Kind::wait,
+            .what = "signal",
+            .where = where,
+            .read = {number_of(address), sizeof seen},
+            .value = seen});
     memory_.bypass(at, where);
     memory_.acquired();
     domain_->words.acquire(at, clocks_.now(), seen, true);
@@ -221,6 +267,7 @@ void CoreChecker::enter_core_barrier(Where where) {
     scheduling_.enter(where);
     scheduling_.schedule_point();
     scheduling_.run_deferred();
+    record({.kind = Kind::core_barrier, .what = "core_barrier", .where = where});
     const FindingSide here = core_.side(Pipe::scalar, "core_barrier", where);
     domain_->core_barriers[core_.pe].add_arrival(domain_->steps.id());
     if (domain_->core_barriers[core_.pe].arrive(core_, here, clocks_.now(), domain_->findings))
@@ -239,6 +286,7 @@ void CoreChecker::ub_allocated(std::size_t offset, std::size_t bytes, bool place
 }
 
 void CoreChecker::barrier_begin(const BarrierDescriptor& call, Where where) {
+    record({.kind = Kind::team_barrier, .what = call.variant, .where = where, .value = call.generation});
     domain_->team_calls.compare(call, core_.side(Pipe::scalar, call.variant, where), core_.count);
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/npu/check/command_checks.hpp"
 #include "core/npu/check/core_scheduling.hpp"
+#include "core/npu/check/device_checks.hpp"
 #include "core/npu/check/scalar_memory.hpp"
 #include "npushmem/npu/core.hpp"
 
@@ -55,6 +56,10 @@ public:
     Status launch_ended() override { return ended_ ? ended_() : Status{}; }
 
 private:
+    // Records an event for pictures of failures. `issued`: the next access is its access.
+    void record(const KernelEvent& event, bool issued = false) {
+        events_.record(event, issued ? clocks_.next_issue() : 0);
+    }
     // Completes everything that the core has issued.
     void complete_all(const SourceLocation& where);
     void report_overtaken();
@@ -63,9 +68,11 @@ private:
     const std::function<Status()> ended_;
     CommandQueues queues_;
     const CheckedCore core_;
+    CoreEvents& events_;
     PipeClocks clocks_;
     PipeFlags flags_;
     UbShadow ub_;
+    DeviceChecks device_;
     CommandChecks commands_;
     ScalarMemory memory_;
     ScalarAtomics atomics_;

@@ -104,10 +104,10 @@ public:
           memory(peers != nullptr ? &peers->memory() : nullptr),
           version(peers),
           words(peers),
-          signals(memory, words, version, steps, peers),
+          signals(memory, words, version, steps, peers, events),
           cores(peers),
           copies(cores, peers),
-          findings(std::move(kernel), names, cores, copies),
+          findings(std::move(kernel), names, cores, copies, events),
           team_calls(names, findings),
           peers_(peers) {}
     Domain(const Domain&) = delete;
@@ -139,6 +139,7 @@ public:
     StepRecorder& steps;
     const MemoryNames& names;
     GlobalMemory memory;
+    EventLog events;
     MemoryVersion version;
     WordReleases words;
     PendingSignals signals;

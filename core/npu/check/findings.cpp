@@ -104,7 +104,8 @@ void FindingLog::report(Hazard hazard, const FindingSide& here, const FindingSid
         ++known.times;
         return;
     }
-    findings_.push_back({hazard, kernel_, here, other, place, detail, 1});
+    findings_.push_back({hazard, kernel_, here, other, place, detail});
+    events_.attach_to(findings_.back(), [this](std::uintptr_t address) { return names_.pe_of(address); });
 }
 
 }  // namespace npushmem::npu::check

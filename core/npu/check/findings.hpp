@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/npu/check/access.hpp"
+#include "core/npu/check/event_log.hpp"
 #include "core/npu/check/peer_checks.hpp"
 #include "npushmem/npu/hazard.hpp"
 
@@ -129,8 +130,9 @@ class FindingLog {
 public:
     using Report = GmShadow::Report;
 
-    FindingLog(std::string kernel, const MemoryNames& names, const CoreTable& cores, const CopyOrder& copies)
-        : kernel_(std::move(kernel)), names_(names), cores_(cores), copies_(copies) {}
+    FindingLog(std::string kernel, const MemoryNames& names, const CoreTable& cores, const CopyOrder& copies,
+               const EventLog& events)
+        : kernel_(std::move(kernel)), names_(names), cores_(cores), copies_(copies), events_(events) {}
 
     // `other`: the access that `here` conflicts with.
     void report(Hazard hazard, const FindingSide& here, const Access& other, const std::string& place,
@@ -143,7 +145,11 @@ public:
     // A conflict of `access` with a PE of another process, which left no record.
     void report_external(Hazard hazard, const Access& access, std::uintptr_t at, const char* detail);
 
-    [[nodiscard]] FindingSide side_of(const Access& access) const { return cores_.side_of(access); }
+    [[nodiscard]] FindingSide side_of(const Access& access) const {
+        FindingSide side = cores_.side_of(access);
+        side.event = events_.event_number(access);
+        return side;
+    }
     [[nodiscard]] const std::vector<Finding>& all() const { return findings_; }
 
 private:
@@ -151,6 +157,7 @@ private:
     const MemoryNames& names_;
     const CoreTable& cores_;
     const CopyOrder& copies_;
+    const EventLog& events_;
     std::vector<Finding> findings_;
 };
 

@@ -152,6 +152,8 @@ public:
 
 // Hooks like those of checked_hooks(), for a device of a job whose processes share their records. `link` must outlive
 // the device; null: each process checks for itself.
-Result<HooksFactory> job_hooks(const Schedule& schedule, const Fabric& fabric, const JobLink* link);
+// `report_path`: where pictures of findings go, see ReportFiles.
+Result<HooksFactory> job_hooks(const Schedule& schedule, const Fabric& fabric, const JobLink* link,
+                               const std::string& report_path = {});
 
 }  // namespace npushmem::npu::check

@@ -155,11 +155,20 @@ const CoreContext* JobRun::first_waiting() {
     return first;
 }
 
+void JobRun::record_waiting(const CoreContext& core) {
+    const bool awaits = core.status == CoreStatus::awaiting_word;
+    domain_->events.record_waiting(core.core->my_pe(), core.core->index(), core.where,
+                                   awaits ? core.condition.word : core.polled, awaits ? core.condition.value : 0);
+}
+
 void JobRun::fail_all(const std::string& why) {
     std::string graph = why + ":";
     for (Pe& pe : pes_)
         for (int i = 0; i < pe.run->size(); ++i)
-            if (pe.run->core(i).next != nullptr) graph += "\n    " + describe(pe.run->core(i));
+            if (const CoreContext& core = pe.run->core(i); core.next != nullptr) {
+                graph += "\n    " + describe(core);
+                record_waiting(core);
+            }
     const CoreContext* first = first_waiting();
     const bool awaits = first->status == CoreStatus::awaiting_word;
     const void* word = awaits ? first->condition.word : first->polled;

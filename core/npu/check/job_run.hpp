@@ -58,6 +58,8 @@ private:
     void on_deadline();
     // Fails all launches with H17, for this reason and with every core that has not ended.
     void fail_all(const std::string& why);
+    // For the picture of the failure.
+    void record_waiting(const detail::CoreContext& core);
     // The core to blame: one that waits for a word, or polls one.
     [[nodiscard]] const detail::CoreContext* first_waiting();
     [[nodiscard]] std::string describe_word(const void* address, std::uint64_t value) const;

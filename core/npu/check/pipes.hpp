@@ -78,6 +78,8 @@ public:
     // The clock of S.
     [[nodiscard]] Clock& now() { return clocks_[0]; }
     [[nodiscard]] const Clock& operator[](Pipe pipe) const { return clocks_[index_of(pipe)]; }
+    // Access::issued of the next access.
+    [[nodiscard]] std::uint32_t next_issue() const { return counts_[0] + 1; }
     // An access of S, now.
     [[nodiscard]] Access scalar_access(const char* name, const SourceLocation& where);
     // S issues a command.

@@ -68,6 +68,7 @@ void PendingSignals::arrive(const PendingSignal& pending) {
         __atomic_store_n(signal.word, signal.value, __ATOMIC_RELEASE);
     const bool visibly = signal.send || word_in_memory(at) != before;
     memory_.landed(at, at + sizeof *signal.word, pending.access, version_.changed(visibly));
+    events_.landed(pending.access);
     words_.release(at, pending.clock, signal.add, pending.access, before);
 }
 

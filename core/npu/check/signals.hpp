@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/npu/check/access.hpp"
+#include "core/npu/check/event_log.hpp"
 #include "core/npu/check/peer_checks.hpp"
 #include "core/npu/check/step_recorder.hpp"
 #include "npushmem/npu/hooks.hpp"
@@ -86,8 +87,8 @@ struct PendingSignal {
 class PendingSignals {
 public:
     PendingSignals(GlobalMemory& memory, WordReleases& words, MemoryVersion& version, StepRecorder& steps,
-                   PeerChecks* peers)
-        : memory_(memory), words_(words), version_(version), steps_(steps), peers_(peers) {}
+                   PeerChecks* peers, EventLog& events)
+        : memory_(memory), words_(words), version_(version), steps_(steps), peers_(peers), events_(events) {}
 
     void send(PendingSignal signal);
     // Performs the signal now.
@@ -116,6 +117,7 @@ private:
     MemoryVersion& version_;
     StepRecorder& steps_;
     PeerChecks* peers_;
+    EventLog& events_;
     std::vector<PendingSignal> in_flight_;
     std::vector<Arrival> arrivals_;  // that their cores have not waited for
 };

@@ -51,6 +51,7 @@ public:
     void kernel_begin() override {}
     void kernel_end() override;
     void failed(const KernelError&) override { kernel_end(); }
+    [[nodiscard]] double virtual_seconds() const override { return clocks_.front() * 1e-9; }
 
 private:
     double& clock(Pipe pipe) { return clocks_.at(index_of(pipe)); }

@@ -17,7 +17,7 @@ namespace {
 using topology::DistanceClass;
 
 constexpr double margin = 20;
-constexpr double page_width = a4_landscape.width - 2 * margin;
+constexpr double page_width = svg::a4_landscape.width - 2 * margin;
 constexpr double rails_room = 50;  // between the NICs of the first host and those of the others
 constexpr double line_height = 14;
 
@@ -63,7 +63,7 @@ public:
     std::string run() {
         const TextStyle style{15, "#222", "start", true};
         svg_.text({margin, margin + 8}, title(), style);
-        right_ = std::max(margin + text_width(title(), style), margin + host_.width - host_.cell.gap);
+        right_ = std::max(margin + svg::text_width(title(), style), margin + host_.width - host_.cell.gap);
         boxes();
         lines();
         cells();
@@ -71,7 +71,7 @@ public:
         if (job_.hosts.size() > 1) y = other_hosts(y);
         y = legend(y + 20);
         y = map(y + 10);
-        return svg_.document(right_ + margin, y + margin, a4_landscape);
+        return svg_.document(right_ + margin, y + margin, svg::a4_landscape);
     }
 
 private:
@@ -110,7 +110,7 @@ private:
         const double end = std::max(right_, margin + page_width);
         double x = margin;
         for (const Symbol& symbol : used_) {
-            const double width = sample + 6 + text_width(symbol.meaning, style);
+            const double width = sample + 6 + svg::text_width(symbol.meaning, style);
             if (x > margin && x + width > end) {
                 x = margin;
                 y += 18;
@@ -246,7 +246,7 @@ private:
             std::string kept;
             for (const char c : shown[i]) kept += c == ' ' ? "\u00a0" : std::string(1, c);
             svg_.text({margin, y}, kept, style);
-            right_ = std::max(right_, margin + text_width(kept, style));
+            right_ = std::max(right_, margin + svg::text_width(kept, style));
             y += line_height;
         }
         return y - line_height;

@@ -6,11 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "core/base/svg.hpp"
 #include "core/tools/info/job_view.hpp"
 #include "core/tools/info/reports.hpp"
-#include "core/tools/info/svg.hpp"
 
 namespace npushmem::info {
+
+using svg::Point;
+using svg::Rect;
+using svg::Svg;
+using svg::TextStyle;
 
 // The positions of a host's boxes and cells: NPUs in a row above, NICs in a row below, so that the lines between them
 // cross no other shape.

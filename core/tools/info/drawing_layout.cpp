@@ -56,7 +56,7 @@ private:
     static double min_width(const DeviceTree& tree) {
         double least = 0;
         for (const auto& text : label_variants(tree.label)) {
-            const double width = text_width(text, {.size = min_letters});
+            const double width = svg::text_width(text, {.size = min_letters});
             least = least == 0 ? width : std::min(least, width);
         }
         return least + 2 * label_padding;
@@ -109,8 +109,8 @@ FittedText fit_text(const std::vector<std::string>& variants, double width, Text
     smallest.bold = false;
     for (const auto& text : variants) {
         for (TextStyle fitting = style; fitting.size >= min_letters; fitting.size -= 1)
-            if (text_width(text, fitting) <= width) return {text, fitting};
-        if (text_width(text, smallest) <= width) return {text, smallest};
+            if (svg::text_width(text, fitting) <= width) return {text, fitting};
+        if (svg::text_width(text, smallest) <= width) return {text, smallest};
     }
     return {variants.back(), smallest};
 }

@@ -256,9 +256,12 @@ public:
     void core_barrier(const Where& where = Where::current());
     // Lets other cores run.
     void yield(const Where& where = Where::current());
-    // Debug output like printf. Each call prints one line with the prefix "[PE 0 core 3] ". The text is cut off after
-    // 1023 bytes. DeviceConfig::print selects the destination.
-    [[gnu::format(printf, 2, 3)]] void printf(const char* format, ...);
+    // Debug output with the format of printf. Each line begins with "[PE 0 core 3] ", in virtual time with
+    // "[PE 0 core 3, 12.345 us] ". A newline at the end is added if it is missing; the text of a call is cut off after
+    // 1023 bytes. The lines of the cores of a launch appear in the order of the calls. Lines are written whole, also
+    // where the PEs of a job share standard output. DeviceConfig::print selects another destination. Printing creates
+    // no order and is no access.
+    [[gnu::format(printf, 2, 3)]] void print(const char* format, ...);
     // For the library: the hooks of this core; null in fast mode.
     [[nodiscard]] CoreHooks* hooks() const { return state_.hooks; }
     [[nodiscard]] detail::CoreContext* context() const { return state_.context; }

@@ -29,7 +29,8 @@ struct DeviceModel {
     int group = 8;  // consecutive PEs that are fully linked: 0 to group - 1, and so on
 
     // Parses lines "name = value" with the names above; '#' begins a comment. Missing names keep their defaults.
-    // Returns Code::config with the line and the error.
+    // Ignores the names of DeviceConfig::apply, so that one file describes the whole device. Returns Code::config with
+    // the line and the error.
     NPUSHMEM_NPU_EXPORT static Result<DeviceModel> parse(std::string_view text);
     // Parses a file of this format. Returns Code::config also when it cannot be read.
     NPUSHMEM_NPU_EXPORT static Result<DeviceModel> read(const std::string& path);

@@ -2,10 +2,13 @@
 // The errors that checked mode finds, and the format of findings. The numbers are stable: tests and notes cite them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "npushmem/npu/export.hpp"
+#include "npushmem/npu/kernel_event.hpp"
 #include "npushmem/npu/pipe.hpp"
 #include "npushmem/npu/source_location.hpp"
 
@@ -55,6 +58,10 @@ struct FindingSide {
     const char* what = nullptr;  // the operation; null: no such side
     SourceLocation where;
     std::string elsewhere{};  // the line in another process; `where` is empty then
+    // The bytes that it reads or writes, from the first to the last one; 0: unknown.
+    std::uintptr_t address = 0;
+    std::size_t bytes = 0;
+    std::uint64_t event = 0;  // its number in Finding::events; 0: it is not there
 };
 
 struct Finding {
@@ -65,11 +72,23 @@ struct Finding {
     std::string place;        // the memory: allocation and offset
     std::string detail;       // the expected and the observed state
     std::uint64_t times = 1;  // occurrences between these two source lines
+    // What explains the first occurrence: the two accesses, the operations that order them or should have, and others
+    // of the same memory and the same cores. At most 24, in order. Each core keeps its last 64 operations. Operations
+    // in other processes are not there.
+    std::vector<KernelEvent> events{};
 
     // Hints are not errors.
     [[nodiscard]] bool hint() const { return hazard == Hazard::redundant; }
     // The whole finding as readable text, in several lines.
     [[nodiscard]] NPUSHMEM_NPU_EXPORT std::string text() const;
+    // A sequence diagram of `events`: a column for each core, or for each pipe if both accesses are of one core. A
+    // cross marks the two accesses; a dashed line shows the missing order. `columns`: width of a line in characters, 80
+    // to 160 (other values count as the nearest of these); the text is UTF-8.
+    [[nodiscard]] NPUSHMEM_NPU_EXPORT std::string diagram(int columns = 100) const;
+    // The same as an SVG document, with the two accesses in red.
+    [[nodiscard]] NPUSHMEM_NPU_EXPORT std::string svg() const;
+    // The finding as a JSON object: hazard, kernel, detail, memory, advice, both accesses, and events.
+    [[nodiscard]] NPUSHMEM_NPU_EXPORT std::string json() const;
 };
 
 }  // namespace npushmem::npu

@@ -118,6 +118,8 @@ public:
     // Called when the kernel returns (kernel_end) or throws (failed).
     virtual void kernel_end() = 0;
     virtual void failed(const KernelError& error) = 0;
+    // The virtual time of this core in seconds; negative: there is none.
+    [[nodiscard]] virtual double virtual_seconds() const { return -1; }
     // Called when the launch has ended on this core, even if the kernel never began there. The last core returns the
     // findings of all cores if they make the launch fail.
     virtual Status launch_ended() { return {}; }

@@ -4,7 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/integration/run/job_under_test.hpp"
 
@@ -19,11 +25,14 @@ struct Outcome {
     std::string output;
 };
 
-Outcome run_checked(const std::string& name, const char* variant, const char* pes, const char* schedule = "lazy") {
+// `more`: further variables, which may override NPUSHMEM_NPU_CHECK=1.
+Outcome run_checked(const std::string& name, const char* variant, const char* pes, const char* schedule = "lazy",
+                    const std::vector<std::string>& more = {}) {
     run::JobSettings settings;
     settings.with_bootstrap = true;
     settings.environment = {"NPUSHMEM_NPU_CHECK=1", "NPUSHMEM_SYMMETRIC_SIZE=16M",
                             std::string("NPUSHMEM_NPU_SCHEDULE=") + schedule};
+    settings.environment.insert(settings.environment.end(), more.begin(), more.end());
     run::JobUnderTest job({"-n", pes, API_TEST_FOLDER "/api_checked_peers", name, variant}, settings);
     const int status = job.end();
     return {status, job.output() + job.errors()};
@@ -106,6 +115,46 @@ TEST(CheckedPeersEnd, WhenAPeIsKilledInItsKernel) {
         EXPECT_THAT(killed.output, Not(HasSubstr("in this launch"))) << killed.output;
     }
     EXPECT_EQ(run_checked("death", "right", "3").status, 0);
+}
+
+// A file for each finding, named by PE and number; the message of the launch names it.
+TEST(CheckedPeersReport, IsDrawnIntoFiles) {
+    const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "checked_peers_report";
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    const Outcome wrong =
+        run_checked("halves", "wrong", "2", "lazy", {"NPUSHMEM_NPU_CHECK_REPORT=" + (folder / "race.svg").string()});
+    EXPECT_EQ(wrong.status, 0);
+    int files = 0;
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+        EXPECT_THAT(file.path().filename().string(), testing::MatchesRegex("race.pe[01].[0-9]+.svg"));
+        EXPECT_THAT(wrong.output, HasSubstr("report: " + file.path().string()));
+        std::string start(5, ' ');
+        std::ifstream(file.path()).read(start.data(), 5);
+        EXPECT_EQ(start, "<svg ");
+        ++files;
+    }
+    EXPECT_GT(files, 0) << wrong.output;
+    std::filesystem::remove_all(folder);
+}
+
+TEST(KernelPrints, LinesAreWholeAndInOrder) {
+    for (const char* check : {"0", "1"}) {
+        const Outcome printed =
+            run_checked("printing", "right", "4", "lazy", {std::string("NPUSHMEM_NPU_CHECK=") + check});
+        EXPECT_EQ(printed.status, 0);
+        const std::regex form("\\[PE ([0-3]) core ([0-3])\\] line ([0-9]+) (a{200}|b{200}|c{200}|d{200})");
+        std::map<std::string, int> next;
+        std::istringstream lines(printed.output);
+        std::smatch parts;
+        for (std::string line; std::getline(lines, line);) {
+            if (line.find("nothing found") != std::string::npos) continue;
+            ASSERT_TRUE(std::regex_match(line, parts, form)) << line;
+            EXPECT_EQ(std::stoi(parts[3]), next[parts[1].str() + "." + parts[2].str()]++) << line;
+        }
+        EXPECT_EQ(next.size(), 16U);
+        for (const auto& [core, count] : next) EXPECT_EQ(count, 100) << core;
+    }
 }
 
 }  // namespace

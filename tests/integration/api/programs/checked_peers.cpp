@@ -259,6 +259,17 @@ void death(const Program& program) {
     });
 }
 
+// Every core prints, with other cores and PEs on the same standard output.
+void printing(const Program&) {
+    run(2, [](Core& core) {
+        const std::string rest(200, static_cast<char>('a' + core.index()));
+        for (int i = 0; i < 100; ++i) {
+            core.print("line %d %s", i, rest.c_str());
+            if (i % 7 == 0) core.yield();
+        }
+    });
+}
+
 int main_of(const char* name, bool right) {
     const std::map<std::string, void (*)(const Program&)> cases{
         {"halves", halves},
@@ -273,6 +284,7 @@ int main_of(const char* name, bool right) {
         {"ordered_by_hosts", ordered_by_hosts},
         {"ordered_by_running_kernel", ordered_by_running_kernel},
         {"death", death},
+        {"printing", printing},
     };
     npushmem_init();
     const Program program{right};

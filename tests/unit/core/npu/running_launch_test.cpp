@@ -140,13 +140,34 @@ TEST_F(LaunchTest, PrintedLinesNameTheirCore) {
     config.print = [&](std::string_view line) { lines.emplace_back(line); };
     const ArrayPe pe(array, 0, config);
     ASSERT_TRUE(pe.run(2, [](Core& core) {
-                      core.printf("%d of %s", core.index(), "two");
-                      if (core.index() == 0) core.printf("%s\n", std::string(5000, 'x').c_str());
+                      core.print("%d of %s", core.index(), "two");
+                      if (core.index() == 0) core.print("%s\n", std::string(5000, 'x').c_str());
                   }).ok());
     ASSERT_EQ(lines.size(), 3U);
     EXPECT_EQ(lines[0], "[PE 0 core 0] 0 of two\n");
     EXPECT_EQ(lines[1], "[PE 0 core 0] " + std::string(1023, 'x') + "\n");
     EXPECT_EQ(lines[2], "[PE 0 core 1] 1 of two\n");
+}
+
+TEST_F(LaunchTest, EveryPrintedLineHasThePrefix) {
+    std::string output;
+    DeviceConfig config{.blocks = 1, .vector_cores = 1};
+    config.print = [&](std::string_view line) { output += line; };
+    const ArrayPe pe(array, 0, config);
+    ASSERT_TRUE(pe.run(1, [](Core& core) {
+                      core.print("a\n\nb");
+                      core.print("%s", "");
+                  }).ok());
+    EXPECT_EQ(output, "[PE 0 core 0] a\n[PE 0 core 0] \n[PE 0 core 0] b\n[PE 0 core 0] \n");
+}
+
+TEST_F(LaunchTest, PrintsToStandardOutputAtOnce) {
+    const ArrayPe pe(array, 0, {.blocks = 2, .vector_cores = 1});
+    testing::internal::CaptureStdout();
+    const Status status = pe.run(2, [](Core& core) { core.print("%d", core.index()); });
+    const std::string output = testing::internal::GetCapturedStdout();
+    ASSERT_TRUE(status.ok());
+    EXPECT_EQ(output, "[PE 0 core 0] 0\n[PE 0 core 1] 1\n");
 }
 
 TEST_F(LaunchTest, RejectsBlockDimsOutsideTheDevice) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "npushmem/npu/npu.hpp"
 #include "npushmem/testing/mocks.hpp"
@@ -340,6 +341,35 @@ TEST_F(RuntimeTest, AnNpuScheduleThatNeedsAllPesIsRefused) {
     EXPECT_EQ(device.status().code(), Code::config);
     EXPECT_THAT(device.status().message(), HasSubstr("NPUSHMEM_NPU_SCHEDULE"));
     EXPECT_TRUE(started.value()->finish().ok());
+}
+
+TEST_F(RuntimeTest, AnUnknownKindOfNpuReportIsRefused) {
+    auto started = start(
+        {{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_NPU_CHECK", "1"}, {"NPUSHMEM_NPU_CHECK_REPORT", "race.png"}});
+    ASSERT_TRUE(started.ok());
+    EXPECT_THAT(started.value()->npu().device().status().message(),
+                HasSubstr("NPUSHMEM_NPU_CHECK_REPORT: 'race.png': expected a path that ends in .svg, .txt or .json"));
+    EXPECT_TRUE(started.value()->finish().ok());
+}
+
+TEST_F(RuntimeTest, ADeviceFileDescribesTheNpu) {
+    const std::string path = ::testing::TempDir() + "runtime_test_device.txt";
+    const auto device_of = [&](const char* file) {
+        std::ofstream(path) << file;
+        auto started =
+            start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_NPU_BLOCKS", "3"}, {"NPUSHMEM_NPU_DEVICE", path}});
+        EXPECT_TRUE(started.ok());
+        const auto device = started.value()->npu().device();
+        const std::string result =
+            device.ok() ? device.value()->config().text().substr(0, 11) : device.status().message();
+        EXPECT_TRUE(started.value()->finish().ok());
+        return result;
+    };
+    EXPECT_EQ(device_of("blocks = 5\nflag_ids = 4\n"), "blocks = 5 ");
+    EXPECT_EQ(device_of("flag_ids = 4\n"), "blocks = 3 ");
+    EXPECT_THAT(device_of("flag_ids = 9\n"), HasSubstr("device file, line 1: flag_ids: '9': expected 1 to 6"));
+    EXPECT_THAT(device_of("gm_bytes = 4096\n"), HasSubstr("NPUSHMEM_NPU_DEVICE: gm_bytes is 4096, but the symmetric"));
+    static_cast<void>(std::remove(path.c_str()));
 }
 
 TEST(PeRecord, DifferencesNameBothPes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "npushmem/npu/virtual_time.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <map>
@@ -133,6 +134,18 @@ protected:
 TEST_F(Virtual, ACopyTakesLatencyAndRate) {
     const auto ns = run(1, [&](Core& core) { copy_in(core); });
     EXPECT_NEAR(ns[0], 1 + 99.2 + 100, 1e-6);
+}
+
+TEST_F(Virtual, PrintedLinesHaveTheTimeOfTheScalarPipe) {
+    testing::internal::CaptureStdout();
+    const std::vector<double> times = run(1, [&](Core& core) {
+        core.print("begin");
+        copy_in(core);
+        core.pipe_barrier<Pipe::all>();
+        core.print("end");
+    });
+    const std::string output = testing::internal::GetCapturedStdout();
+    EXPECT_EQ(output, fmt::format("[PE 0 core 0, 0.000 us] begin\n[PE 0 core 0, {:.3f} us] end\n", times[0] / 1e3));
 }
 
 TEST_F(Virtual, CommandsOfOnePipeAreSerialAndPipesRunConcurrently) {

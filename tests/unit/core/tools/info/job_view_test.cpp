@@ -179,8 +179,8 @@ TEST(Draw, EveryColourAndLineOccursInTheLegend) {
 TEST(Draw, TwoHostsOfSixteenPortsFitAPageUnreduced) {
     const auto document = draw(view("sixteen-ports", 32, 2));
     const auto picture = fakes::read_svg(document);
-    EXPECT_LE(picture.width, a4_landscape.width);
-    EXPECT_LE(picture.height, a4_landscape.height);
+    EXPECT_LE(picture.width, svg::a4_landscape.width);
+    EXPECT_LE(picture.height, svg::a4_landscape.height);
     EXPECT_THAT(document, HasSubstr("width=\"" + std::to_string(static_cast<int>(picture.width)) + "\""));
     for (const auto& text : picture.all("text")) EXPECT_GE(text.number("font-size"), 9) << text.text;
     for (int i = 0; i < 16; ++i) {
@@ -196,7 +196,7 @@ TEST(FitText, PrefersLongAndLarge) {
     const std::vector<std::string> variants{"PE 0-3,8-11", "8 PEs"};
     EXPECT_EQ(fit_text(variants, 200, style).text, "PE 0-3,8-11");
     EXPECT_EQ(fit_text(variants, 200, style).style.size, 13);
-    const auto smaller = fit_text(variants, text_width("PE 0-3,8-11", {.size = 10, .bold = true}), style);
+    const auto smaller = fit_text(variants, svg::text_width("PE 0-3,8-11", {.size = 10, .bold = true}), style);
     EXPECT_EQ(smaller.text, "PE 0-3,8-11");
     EXPECT_EQ(smaller.style.size, 10);
     EXPECT_EQ(fit_text(variants, 45, style).text, "8 PEs");

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace npushmem::info {
+namespace npushmem::svg {
 
 struct Point {
     double x = 0;
@@ -69,4 +69,4 @@ inline constexpr Rect a4_landscape{0, 0, 1123, 794};
 // With &, <, > and quotes replaced.
 std::string escaped(std::string_view text);
 
-}  // namespace npushmem::info
+}  // namespace npushmem::svg

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/tools/info/svg.hpp"
+#include "core/base/svg.hpp"
 
 #include <gmock/gmock.h>
 
-namespace npushmem::info {
+namespace npushmem::svg {
 namespace {
 
 using ::testing::AllOf;
@@ -40,4 +40,4 @@ TEST(Svg, TextWidthCountsLettersAndSize) {
 }
 
 }  // namespace
-}  // namespace npushmem::info
+}  // namespace npushmem::svg

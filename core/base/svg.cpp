@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/tools/info/svg.hpp"
+#include "core/base/svg.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string_view>
 
-namespace npushmem::info {
+namespace npushmem::svg {
 
 namespace {
 
@@ -115,4 +115,4 @@ std::string Svg::document(double width, double height, const Rect& page) const {
         width * scale, height * scale, width, height, escaped(title_), body_);
 }
 
-}  // namespace npushmem::info
+}  // namespace npushmem::svg

@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <utility>
+#include <string>
+#include <string_view>
 
-#include "core/base/parse.hpp"
 #include "core/base/streams.hpp"
+#include "core/npu/device_file.hpp"
 
 namespace npushmem::npu {
 namespace {
@@ -57,29 +59,26 @@ Status set(DeviceModel& model, std::string_view name, std::string_view value) {
         return {Code::config,
                 fmt::format("'{}': expected a {}", value, rate ? "rate above 0" : "time of 0 ns or more")};
     }
-    std::string names(group_name);
-    for (const Row& row : rows) names.append(", ").append(row.name);
-    return {Code::config, fmt::format("unknown name '{}'; expected one of: {}", name, names)};
+    return unknown_setting(name);
 }
 
 }  // namespace
 
+std::string names_of_speeds() {
+    std::string names(group_name);
+    for (const Row& row : rows) names.append(", ").append(row.name);
+    return names;
+}
+
+bool is_speed(std::string_view name) {
+    return name == group_name || std::ranges::find(rows, name, &Row::name) != rows.end();
+}
+
 Result<DeviceModel> DeviceModel::parse(std::string_view text) {
     DeviceModel model;
-    int number = 0;
-    while (!text.empty()) {
-        const std::size_t end = text.find('\n');
-        std::string_view line = text.substr(0, end);
-        text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
-        ++number;
-        line = trimmed(line.substr(0, line.find('#')));
-        if (line.empty()) continue;
-        const std::size_t equals = line.find('=');
-        Status done = equals == std::string_view::npos
-                          ? Status{Code::config, fmt::format("'{}': expected name = value", line)}
-                          : set(model, trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1)));
-        if (!done.ok()) return done.within(fmt::format("device model, line {}", number));
-    }
+    const Status status = parse_device_file(
+        text, "device model", [&](std::string_view name, std::string_view value) { return set(model, name, value); });
+    if (!status.ok()) return status;
     return model;
 }
 
