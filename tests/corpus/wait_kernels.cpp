@@ -218,7 +218,7 @@ std::vector<Kernel> wait_kernels() {
     return {
         {"both_wait_first", Hazard::deadlock, two_pes, both_wait_first},
         {"counts_arrivals_by_set", Hazard::deadlock, three_pes, counts_arrivals_by_set},
-        {"one_word_for_all_rounds", Hazard::deadlock, three_pes, one_word_for_all_rounds, "eager random explore jobs"},
+        {"one_word_for_all_rounds", Hazard::deadlock, three_pes, one_word_for_all_rounds, "eager random jobs"},
         {"resets_a_word_that_counts", Hazard::deadlock, two_pes, resets_a_word_that_counts, drawn_runs},
         {"waits_for_one_exact_value", Hazard::deadlock, two_pes, waits_for_one_exact_value, drawn_runs},
         {"toggles_a_word", Hazard::deadlock, two_pes, toggles_a_word, drawn_runs},
@@ -234,7 +234,7 @@ std::vector<Kernel> wait_kernels() {
         {"locks_in_opposite_order", Hazard::deadlock, two_cores, locks_in_opposite_order, single_runs},
         {"resets_behind_the_release", Hazard::deadlock, two_cores, resets_behind_the_release, single_runs},
         {"takes_credits_by_fetch_and_set", Hazard::deadlock, two_cores, takes_credits_by_fetch_and_set,
-         "eager lazy random explore jobs"},
+         "eager lazy random jobs"},
         {"claims_by_an_old_number", Hazard::deadlock, two_cores, claims_by_an_old_number},
         {"two_senders_share_a_word", Hazard::deadlock, three_pes, two_senders_share_a_word, drawn_runs},
     };
