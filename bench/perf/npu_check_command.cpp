@@ -234,7 +234,8 @@ private:
         });
         if (!report.clean()) return Status{Code::protocol, report.text()};
         return fmt::format(
-            "exploration of two barriers v3 ({} PEs, 2 cores each): {}; {} schedules of {} steps on average, {} of them "
+            "exploration of two barriers v3 ({} PEs, 2 cores each): {}; {} schedules of {} steps on average, {} of "
+            "them "
             "redundant, {:.0f} per second\n",
             pes, report.coverage, report.schedules, report.steps / report.schedules, report.redundant,
             static_cast<double>(report.schedules) / report.seconds);

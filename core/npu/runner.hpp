@@ -24,8 +24,8 @@ public:
     Scheduler& operator=(const Scheduler&) = delete;
     virtual ~Scheduler() = default;
 
-    // Returns one of `runnable`, which is not empty and in ring order after the core that ran last. Null: something else
-    // has happened, and the runner shall ask again.
+    // Returns one of `runnable`, which is not empty and in ring order after the core that ran last. Null: something
+    // else has happened, and the runner shall ask again.
     virtual CoreContext* choose(const std::vector<CoreContext*>& runnable) = 0;
     // Called when no core can continue. Either makes some core runnable or fails the launches.
     virtual void unblock() = 0;

@@ -102,12 +102,12 @@ ThreadId SteppedControl::decide(const std::vector<ThreadId>& enabled) {
 void SteppedControl::end_step() {
     if (running_ < 0) return;
     explore::Step step = steps().end_step();
-    note_accesses(step);
+    record_accesses(step);
     running_ = -1;
     if (decided_) decisions_.executed(std::move(step));
 }
 
-void SteppedControl::note_accesses(const explore::Step& step) {
+void SteppedControl::record_accesses(const explore::Step& step) {
     const Thread& thread = threads_[static_cast<std::size_t>(running_)];
     LoopReads& reads = cores_[thread.core].reads;
     bool writes = false;
@@ -169,8 +169,7 @@ void SteppedControl::unblock() {
 
 std::uint64_t SteppedControl::version(const CoreContext& core) const {
     const auto found = thread_of_.find(&core);
-    const std::uint64_t wakes =
-        found == thread_of_.end() ? 0 : cores_[static_cast<std::size_t>(found->second)].wakes;
+    const std::uint64_t wakes = found == thread_of_.end() ? 0 : cores_[static_cast<std::size_t>(found->second)].wakes;
     return wakes + poll_rounds();
 }
 

@@ -68,7 +68,7 @@ private:
     [[nodiscard]] ThreadId decide(const std::vector<ThreadId>& enabled);
     // Records the step that has run.
     void end_step();
-    void note_accesses(const explore::Step& step);
+    void record_accesses(const explore::Step& step);
     void run_agent(ThreadId thread);
     [[nodiscard]] std::vector<explore::Waiting> waiting() const;
     // Whether the launch is failing: nothing is decided any more.

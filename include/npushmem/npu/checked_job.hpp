@@ -50,16 +50,16 @@ struct Schedule {
 };
 
 struct CheckReport {
-    std::vector<Finding> findings;    // findings of the schedule that `schedule` names
-    Status status;                    // the first failure of a launch in that schedule
-    std::string schedule;             // reproduces this run
-    std::uint64_t schedules = 0;      // number of schedules that were run, before a failing one was minimised
-    std::uint64_t redundant = 0;      // number of these that turned out to repeat others
-    std::uint64_t steps = 0;          // number of steps of all of them
-    std::uint64_t minimised_by = 0;   // number of further runs that searched for fewer deviations
-    std::uint64_t deviations = 0;     // of `schedule`, when it is a replay
-    std::string coverage;             // of an exploration without a finding: "all schedules", or how many
-    bool complete = true;             // false: the exploration did not run all schedules that were asked for
+    std::vector<Finding> findings;   // findings of the schedule that `schedule` names
+    Status status;                   // the first failure of a launch in that schedule
+    std::string schedule;            // reproduces this run
+    std::uint64_t schedules = 0;     // number of schedules that were run, before a failing one was minimised
+    std::uint64_t redundant = 0;     // number of these that turned out to repeat others
+    std::uint64_t steps = 0;         // number of steps of all of them
+    std::uint64_t minimised_by = 0;  // number of further runs that searched for fewer deviations
+    std::uint64_t deviations = 0;    // of `schedule`, when it is a replay
+    std::string coverage;            // of an exploration without a finding: "all schedules", or how many
+    bool complete = true;            // false: the exploration did not run all schedules that were asked for
     double seconds = 0;
     std::uint64_t remote_signals = 0;  // signals to other PEs, from all cores of all PEs
     std::uint64_t remote_waits = 0;    // waits for and fetches of words of other PEs

@@ -9,7 +9,8 @@
 //
 // Waits. A step with a guard runs only while the guard holds. Whether it could have run before an earlier write of the
 // word is decided by the value that the word had before the write; if it could not, the next earlier write is examined.
-// A wait that has not ended is examined when the run ends or becomes redundant. This needs no unsuccessful reads of the word in the schedules.
+// A wait that has not ended is examined when the run ends or becomes redundant. This needs no unsuccessful reads of the
+// word in the schedules.
 //
 // Other waits. A thread that repeats reads without effect must not be enabled until a step writes what it has read.
 #pragma once
@@ -32,8 +33,8 @@ public:
     [[nodiscard]] bool redundant() const override { return redundant_; }
     // The number of runs that became redundant.
     [[nodiscard]] std::uint64_t redundant_runs() const { return redundant_runs_; }
-    // Whether a thread was not enabled where it was before, or made other accesses: the program depends on more than the
-    // schedule.
+    // Whether a thread was not enabled where it was before, or made other accesses: the program depends on more than
+    // the schedule.
     [[nodiscard]] bool diverged() const { return diverged_; }
 
 private:

@@ -351,7 +351,8 @@ TEST(Schedules, ParsePrintAndRefuse) {
     for (const char* text : {"eager", "lazy", "random:17", "explore", "explore:3", "replay:", "replay:3=1,17=0"}) {
         EXPECT_EQ(Schedule::parse(text).value().text(), text);
     }
-    for (const char* text : {"", "Eager", "random", "random:", "random:x", "explore:", "explore:9", "eager:1", "replay", "replay:x"}) {
+    for (const char* text :
+         {"", "Eager", "random", "random:", "random:x", "explore:", "explore:9", "eager:1", "replay", "replay:x"}) {
         EXPECT_EQ(Schedule::parse(text).status().code(), Code::config) << text;
     }
 }

@@ -37,10 +37,11 @@ void expect_all(const CheckReport& report, std::uint64_t schedules) {
 }
 
 TEST(ExploredCounts, CoresThatShareNothingNeedOneSchedule) {
-    expect_all(explore(1, 4, [](Core& core, std::uint64_t* data) {
-                   core.store(line(data, core.index()), 1);
-                   core.dcci(line(data, core.index()), 8);
-               }),
+    expect_all(explore(1, 4,
+                       [](Core& core, std::uint64_t* data) {
+                           core.store(line(data, core.index()), 1);
+                           core.dcci(line(data, core.index()), 8);
+                       }),
                1);
 }
 
@@ -54,7 +55,7 @@ TEST(ExploredCounts, AnOrderedHandOverNeedsOneSchedule) {
                        [](Core& core, std::uint64_t* data) {
                            if (core.my_pe() == 0) return core.put_signal(line(data, 1), line(data, 2), 8, data, 1, 1);
                            core.signal_wait_until(data, Compare::equal, 1, 0);
-                           core.load(line(data, 1));
+                           static_cast<void>(core.load(line(data, 1)));
                        }),
                1);
 }

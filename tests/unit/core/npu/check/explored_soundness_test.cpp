@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The exploration of kernels against a search without any reduction: tiny kernels are drawn, and every failure and every
-// end that a schedule with few deviations reaches must be reached by the exploration.
+// The exploration of kernels against a search without any reduction: tiny kernels are drawn, and every failure and
+// every end that a schedule with few deviations reaches must be reached by the exploration.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -12,7 +12,7 @@
 namespace npushmem::npu {
 namespace {
 
-constexpr int words = 2;  // each in a line of its own
+constexpr int drawn_words = 2;  // each in a line of its own
 
 struct Action {
     enum class Kind { signal, fetch, add, swap_if_zero, wait, remote_signal, store, load, put };
@@ -36,7 +36,7 @@ public:
         for (Actions& actions : cores_) {
             actions.resize(cores_.size() == 2 ? 3 : 2);
             for (Action& action : actions)
-                action = {static_cast<Action::Kind>(random() % kinds), static_cast<int>(random() % words),
+                action = {static_cast<Action::Kind>(random() % kinds), static_cast<int>(random() % drawn_words),
                           1 + random() % 2};
         }
     }
@@ -51,7 +51,7 @@ public:
         config.device.vector_cores = 1;
         config.device.stack_bytes = 64 * 1024;
         const auto job = CheckedJob::create(config).value();
-        auto* data = job->allocate<std::uint64_t>(words * 8);
+        auto* data = job->allocate<std::uint64_t>(drawn_words * 8);
         End end;
         std::size_t ended = 0;
         job->before_each([&] {
@@ -64,7 +64,7 @@ public:
             core.quiet();
             if (++ended < cores_.size()) return;
             for (int pe = 0; pe < pes_; ++pe)
-                for (int word = 0; word < words; ++word) end.push_back(job->at(pe, data)[word * 8]);
+                for (int word = 0; word < drawn_words; ++word) end.push_back(job->at(pe, data)[word * 8]);
             ends.insert(end);
         });
     }
@@ -80,9 +80,7 @@ private:
             case Kind::swap_if_zero: seen = seen * 10 + core.atomic_compare_swap(word, 0, action.value); return;
             case Kind::wait: core.signal_wait_until(word, Compare::greater_equal, action.value); return;
             case Kind::remote_signal: return core.signal_set_on(word, action.value, core.n_pes() - 1);
-            case Kind::store:
-                core.store(word, action.value);
-                return core.dcci(word);
+            case Kind::store: core.store(word, action.value); return core.dcci(word);
             case Kind::load:
                 core.dcci(word);
                 seen = seen * 10 + core.load(word);

@@ -33,9 +33,7 @@ std::map<Order, int> runs_of(std::size_t max, const std::vector<int>& lengths) {
     return runs;
 }
 
-TEST(FewDeviations, NoneIsTheDefaultOrder) {
-    EXPECT_EQ(runs_of(0, {2, 2}), (std::map<Order, int>{{{0, 0, 1, 1}, 1}}));
-}
+TEST(FewDeviations, NoneIsTheDefaultOrder) { EXPECT_EQ(runs_of(0, {2, 2}), (std::map<Order, int>{{{0, 0, 1, 1}, 1}})); }
 
 TEST(FewDeviations, OneRunsEachOtherThreadAtEachStepOnce) {
     const std::map<Order, int> runs = runs_of(1, {2, 2});

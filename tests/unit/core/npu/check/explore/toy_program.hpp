@@ -18,11 +18,11 @@ inline constexpr std::size_t words = 3;
 
 struct Operation {
     enum class Kind {
-        write,       // word = value
-        read,        // register = 10 * register + word
-        add,         // register = word; word += value
-        store,       // word = register
-        skip_if,     // skips the next operation if the register has the value; touches no memory
+        write,        // word = value
+        read,         // register = 10 * register + word
+        add,          // register = word; word += value
+        store,        // word = register
+        skip_if,      // skips the next operation if the register has the value; touches no memory
         await,        // waits until word >= value
         await_equal,  // waits until word == value
         poll          // reads the word until it is the value; sleeps between two reads until somebody writes it
@@ -60,7 +60,8 @@ public:
     [[nodiscard]] std::vector<Waiting> waiting() const {
         std::vector<Waiting> all;
         for (std::size_t i = 0; i < program_.size(); ++i)
-            if (!done(i) && guard_of(next(i)) && !can_run(i)) all.push_back({static_cast<ThreadId>(i), guard_of(next(i))});
+            if (!done(i) && guard_of(next(i)) && !can_run(i))
+                all.push_back({static_cast<ThreadId>(i), guard_of(next(i))});
         return all;
     }
     Step run(ThreadId thread) {
