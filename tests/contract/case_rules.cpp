@@ -48,7 +48,8 @@ constexpr std::pair<std::string_view, std::string_view> transport_rules[] = {
     {"a_strided_source_can_be_reused_after_its_token",
      "Completion: the source of a put_strided may be changed when its token is complete."},
     {"many_strided_puts_all_arrive",
-     "put_strided: more operations than a queue has room for all arrive; NPUSHMEM_AGAIN means that nothing was posted."},
+     "put_strided: more operations than a queue has room for all arrive; NPUSHMEM_AGAIN means that nothing was "
+     "posted."},
     {"a_fence_orders_strided_puts", "Ordering: fence orders strided puts before later puts to the same peer."},
     {"a_fence_orders_puts_before_strided_puts",
      "Ordering: fence orders puts before later strided puts to the same peer."},
