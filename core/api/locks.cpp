@@ -53,8 +53,11 @@ Status take(Lock& lock, const long* object) {
     std::uint32_t mine = 0;
     std::uint32_t seen = 0;
     WaitFailure failure;
-    const WaitFor what{.what = "a lock", .needs = {0, 1, up->npes()}, .timeout = up->settings().timeout,
-                       .call = "npushmem_set_lock", .object = object};
+    const WaitFor what{.what = "a lock",
+                       .needs = {0, 1, up->npes()},
+                       .timeout = up->settings().timeout,
+                       .call = "npushmem_set_lock",
+                       .object = object};
     const Code code = coll::set_lock(lock, [&](std::uint32_t ticket) {
         mine = ticket;
         return up->waiter().until([&] { return (seen = lock.served()) == ticket; }, what, &failure);

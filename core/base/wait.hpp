@@ -112,7 +112,12 @@ public:
     // wait. With progress to drive, no sleep exceeds the budget. `observer` null: nobody observes long waits.
     Waiter(const WaitBudget& budget, WaitOs& os, WaitCounters& counters, Liveness* liveness = nullptr,
            const std::function<void()>* progress = nullptr, WaitObserver* observer = nullptr)
-        : budget_(budget), os_(os), counters_(counters), liveness_(liveness), progress_(progress), observer_(observer) {}
+        : budget_(budget),
+          os_(os),
+          counters_(counters),
+          liveness_(liveness),
+          progress_(progress),
+          observer_(observer) {}
     // Waits as `other` does, with another observer.
     Waiter(const Waiter& other, WaitObserver* observer)
         : Waiter(other.budget_, other.os_, other.counters_, other.liveness_, other.progress_, observer) {}

@@ -58,7 +58,8 @@ void WaitRecorder::report(std::chrono::nanoseconds now) const {
     if (!reported_at.compare_exchange_strong(last, now.count(), std::memory_order_relaxed)) return;
     std::vector<PeProgress> pes;
     for (const int pe : job_.local_pes) pes.push_back(progress_of(*job_.control(pe), true));
-    for (const std::string& sentence : describe_progress(pes, now.count())) log_->line(LogLevel::warn, "wait", sentence);
+    for (const std::string& sentence : describe_progress(pes, now.count()))
+        log_->line(LogLevel::warn, "wait", sentence);
     for (const std::string& sentence : describe_disagreements(pes, job_.npes))
         log_->line(LogLevel::warn, "wait", sentence);
 }

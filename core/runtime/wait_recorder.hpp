@@ -20,9 +20,9 @@ public:
     struct Job {
         int my_pe = 0;
         int npes = 1;
-        std::span<const int> local_pes;                    // of this host
-        std::function<ControlBlock*(int pe)> control;      // of a PE of this host
-        std::chrono::nanoseconds report_after{0};          // 0: never
+        std::span<const int> local_pes;                // of this host
+        std::function<ControlBlock*(int pe)> control;  // of a PE of this host
+        std::chrono::nanoseconds report_after{0};      // 0: never
     };
 
     // Waits are recorded from now on. `log` and the PEs outlive this, or stop() ends their use. Call both while no
@@ -41,7 +41,7 @@ private:
     void report(std::chrono::nanoseconds now) const;
 
     Job job_;
-    const Log* log_ = nullptr;               // null: not started
+    const Log* log_ = nullptr;                    // null: not started
     std::atomic<const void*> recorded_{nullptr};  // the wait in the record; its thread alone writes the record
 };
 

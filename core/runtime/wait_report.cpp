@@ -64,7 +64,7 @@ void append_missing(std::span<const PeProgress> pes, const std::string& team, co
 
 std::string describe_state(const PeProgress& pe) {
     if (!pe.alive) return "ended";
-    if (pe.state == PeState::starting) return "not finished their start";
+    if (pe.state == PeState::starting) return "not finished the start";
     if (pe.state == PeState::finalized) return "finalized";
     return "no long wait in the library";
 }
@@ -93,7 +93,8 @@ std::string describe_condition(const PeWait& wait) {
 std::string describe_call(const PeWait& wait) {
     std::string text(text_of(wait.call));
     if (wait.call_number != 0) text += fmt::format(" #{}", wait.call_number);
-    if (!text_of(wait.team).empty()) text += fmt::format("{}of the team {}", text.empty() ? "" : " ", text_of(wait.team));
+    if (!text_of(wait.team).empty())
+        text += fmt::format("{}of the team {}", text.empty() ? "" : " ", text_of(wait.team));
     return text;
 }
 
@@ -118,11 +119,10 @@ std::vector<std::string> describe_progress(std::span<const PeProgress> pes, std:
     }
     std::vector<std::string> out;
     for (const auto& [text, group] : groups)
-        out.push_back(group.since == 0 ? fmt::format("{} {} {}", subject_of(group.pes), verb(group.pes, "has", "have"),
-                                                     text)
-                                       : fmt::format("{} {} waited {:.1f} s {}", subject_of(group.pes),
-                                                     verb(group.pes, "has", "have"), seconds_since(group.since, now),
-                                                     text));
+        out.push_back(group.since == 0
+                          ? fmt::format("{} {} {}", subject_of(group.pes), verb(group.pes, "has", "have"), text)
+                          : fmt::format("{} {} waited {:.1f} s {}", subject_of(group.pes),
+                                        verb(group.pes, "has", "have"), seconds_since(group.since, now), text));
     return out;
 }
 
@@ -133,9 +133,9 @@ std::vector<std::string> describe_disagreements(std::span<const PeProgress> pes,
         for (std::size_t i = 1; i < groups.size(); ++i) {
             const PeList& few = groups[i].pes;
             const bool all = few.size() + most.pes.size() == static_cast<std::size_t>(npes) && most.pes.size() > 1;
-            out.push_back(fmt::format("{} {} in {} of the team {}, {} {} in {}", subject_of(few), verb(few, "is", "are"),
-                                      groups[i].call, team, all ? "all others" : subject_of(most.pes),
-                                      verb(most.pes, "is", "are"), most.call));
+            out.push_back(fmt::format(
+                "{} {} in {} of the team {}, {} {} in {}", subject_of(few), verb(few, "is", "are"), groups[i].call,
+                team, all ? "all others" : subject_of(most.pes), verb(most.pes, "is", "are"), most.call));
         }
         if (team == world_name) append_missing(pes, team, most, out);
     }
