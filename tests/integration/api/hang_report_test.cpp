@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include <cstdio>
-#include <functional>
 #include <memory>
 
 #include "tests/integration/api/leftovers.hpp"
@@ -16,7 +15,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Matches;
-using ::testing::Not;
 
 WorldSettings reports_soon(const std::string& transports) {
     WorldSettings settings;
@@ -37,7 +35,7 @@ void expect_report(const PlainWorld& world, const std::string& text) {
 }
 
 std::string output_of_jobs(const std::string& options) {
-    const std::string command = std::string(API_TEST_BUILD "/bin/npushmem-info --jobs ") + options + " 2>&1";
+    const std::string command = std::string(API_TEST_INFO " --jobs ") + options + " 2>&1";
     const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
     EXPECT_NE(pipe, nullptr);
     std::string text;
@@ -76,16 +74,6 @@ TEST_P(HangReport, NamesTheObjectThatAPeWaitsFor) {
 
 INSTANTIATE_TEST_SUITE_P(Api, HangReport, ::testing::Values("self,p2p", "self,nomap(p2p)"),
                          [](const auto& parameter) { return parameter.index == 0 ? "mapped" : "not_mapped"; });
-
-TEST(HangReports, CanBeDisabled) {
-    WorldSettings settings;
-    settings.environment = {"NPUSHMEM_REPORT_AFTER=0"};
-    PlainWorld world(2, {"id", "attr", "1:hold", "barrier", "finalize"}, settings);
-    EXPECT_TRUE(run::eventually([] { return Matches(HasSubstr("waiting"))(output_of_jobs("")); }));
-    world.release();
-    world.expect_success();
-    EXPECT_THAT(all_errors(world), Not(HasSubstr("has waited")));
-}
 
 }  // namespace
 }  // namespace npushmem::api_test

@@ -64,14 +64,14 @@ protected:
 TEST_F(WaitRecorderTest, RecordsALongWaitWhileItLasts) {
     start(0s);
     PeWait seen;
-    wait(waiter_, 50ms,
-         {.what = "a value",
-          .needs = PeRange::one(3),
-          .call = "npushmem_long_wait_until",
-          .object = &control(1).progress},
-         [&] {
-             if (recorded().since != 0) seen = recorded();
-         });
+    const WaitFor what{.what = "a value",
+                       .needs = PeRange::one(3),
+                       .call = "npushmem_long_wait_until",
+                       .object = &control(1).progress};
+    const auto look = [&] {
+        if (recorded().since != 0) seen = recorded();
+    };
+    EXPECT_THAT(errors_of([&] { wait(waiter_, 50ms, what, look); }), IsEmpty()) << "no period, no report";
     EXPECT_EQ(text_of(seen.call), "npushmem_long_wait_until");
     EXPECT_EQ(text_of(seen.what), "a value");
     EXPECT_EQ(seen.peer, 3);
