@@ -160,9 +160,13 @@ Result<Team*> team_of_set(int start, int log_stride, int size, long* sync) {
 
 void sync_set(const char* function, bool complete, int start, int log_stride, int size, long* sync) {
     const auto team = team_of_set(start, log_stride, size, sync);
-    Status done = team.ok() ? check_same_call(*team.value(), function) : team.status();
-    if (done.ok() && complete) done = runtime()->synchronization().quiet();
-    if (done.ok()) done = team.value()->sync();
+    Status done = team.status();
+    if (done.ok()) {
+        const CollectiveCall call(team.value()->calls(), function);
+        done = check_same_call(*team.value(), function);
+        if (done.ok() && complete) done = runtime()->synchronization().quiet();
+        if (done.ok()) done = team.value()->sync();
+    }
     if (!done.ok()) fail(function, done);
 }
 

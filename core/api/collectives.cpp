@@ -34,6 +34,7 @@ int run_collective(const char* function, const Result<Team*>& team, const Array&
                    const Collective& body, bool in_place) {
     Status done = team.status();
     if (done.ok()) {
+        const CollectiveCall in_progress(team.value()->calls(), function);
         const auto to = offset_of(*runtime(), dest);
         const auto from = offset_of(*runtime(), source);
         done = !to.ok() ? to.status() : from.status();

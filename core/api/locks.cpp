@@ -48,12 +48,16 @@ Result<Lock> lock_at(long* lock) {
     return Lock{words, words + 1, home};
 }
 
-Status take(Lock& lock) {
+Status take(Lock& lock, const long* object) {
     Runtime* up = runtime();
     std::uint32_t mine = 0;
     std::uint32_t seen = 0;
     WaitFailure failure;
-    const WaitFor what{.what = "a lock", .needs = {0, 1, up->npes()}, .timeout = up->settings().timeout};
+    const WaitFor what{.what = "a lock",
+                       .needs = {0, 1, up->npes()},
+                       .timeout = up->settings().timeout,
+                       .call = "npushmem_set_lock",
+                       .object = object};
     const Code code = coll::set_lock(lock, [&](std::uint32_t ticket) {
         mine = ticket;
         return up->waiter().until([&] { return (seen = lock.served()) == ticket; }, what, &failure);
@@ -73,7 +77,7 @@ extern "C" {
 
 void npushmem_set_lock(long* lock) {
     auto found = lock_at(lock);
-    const Status done = found.ok() ? take(found.value()) : found.status();
+    const Status done = found.ok() ? take(found.value(), lock) : found.status();
     if (!done.ok()) fail(__func__, done);
 }
 

@@ -21,14 +21,13 @@ void* report(const char* function, Result<void*> made) {
 }
 
 // Checks that all PEs call the heap. (The heap compares the calls and their arguments itself.)
-Status same_call(Runtime* up) {
-    return up != nullptr ? check_same_call(up->teams().world(), "npushmem_malloc or a related function")
-                         : not_running();
-}
+Status same_call(Runtime& up) { return check_same_call(up.teams().world(), "npushmem_malloc or a related function"); }
 
 void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
     Runtime* up = runtime_unnoted();
-    const Status same = bytes > 0 ? same_call(up) : up != nullptr ? Status{} : not_running();
+    if (up == nullptr) return report(function, not_running());
+    const CollectiveCall in_progress(up->teams().world().calls(), function);
+    const Status same = bytes > 0 ? same_call(*up) : Status{};
     if (!same.ok()) return report(function, same);
     // Programs older than OpenSHMEM 1.2 may request different sizes on different PEs.
     const bool may_differ = uses_openshmem_names() && !up->settings().check;
@@ -63,7 +62,9 @@ void* npushmem_malloc_with_hints(size_t bytes, long /*hints*/) {
 void npushmem_free(void* object) {
     if (object == nullptr) return;
     Runtime* up = runtime_unnoted();
-    Status freed = same_call(up);
+    if (up == nullptr) return fail(__func__, not_running());
+    const CollectiveCall in_progress(up->teams().world().calls(), __func__);
+    Status freed = same_call(*up);
     if (freed.ok()) freed = up->collective_heap().free(object);
     if (!freed.ok()) fail(__func__, freed);
 }
@@ -75,7 +76,9 @@ void* npushmem_realloc(void* object, size_t bytes) {
         return nullptr;
     }
     Runtime* up = runtime_unnoted();
-    const Status same = same_call(up);
+    if (up == nullptr) return report(__func__, not_running());
+    const CollectiveCall in_progress(up->teams().world().calls(), __func__);
+    const Status same = same_call(*up);
     return report(__func__, same.ok() ? up->collective_heap().reallocate(object, bytes) : Result<void*>(same));
 }
 

@@ -31,7 +31,9 @@ void report_failure(const char* function, Call&& call) {
 template <class Sync>
 void sync_world(const char* function, Sync&& run_sync) {
     report_failure_of(function, runtime_unnoted(), [&](Runtime& up) {
-        Status same = check_same_call(up.teams().world(), function);
+        Team& world = up.teams().world();
+        const CollectiveCall call(world.calls(), function);
+        Status same = check_same_call(world, function);
         return same.ok() ? run_sync(up) : same;
     });
 }
@@ -126,9 +128,13 @@ void npushmem_sync_all(void) {
 
 int npushmemx_barrier_all_by(const char* algorithm) {
     Runtime* up = runtime();
+    const auto run_barrier = [up, algorithm, function = __func__] {
+        const CollectiveCall call(up->teams().world().calls(), function);
+        return up->synchronization().barrier_all(algorithm);
+    };
     Status done = up == nullptr          ? not_running()
                   : algorithm == nullptr ? Status{Code::argument, "algorithm is NULL"}
-                                         : up->synchronization().barrier_all(algorithm);
+                                         : run_barrier();
     if (!done.ok()) fail_returned(__func__, done);
     return static_cast<int>(done.code());
 }

@@ -38,9 +38,8 @@ Status with_barrier_plan(npushmem_team_t handle, const char* algorithm, Action&&
     const auto found = team_of(handle);
     if (!found.ok()) return found.status();
     if (algorithm == nullptr) return {Code::argument, "algorithm is NULL"};
-    TeamBarrier& barrier = found.value()->barrier();
-    const auto choice = barrier.choose(algorithm);
-    return choice.ok() ? action(barrier, choice.value().plan) : choice.status();
+    const auto choice = found.value()->barrier().choose(algorithm);
+    return choice.ok() ? action(*found.value(), choice.value().plan) : choice.status();
 }
 
 Status split_strided(npushmem_team_t handle, int start, int stride, int size, const npushmem_team_config_t* config,
@@ -225,22 +224,29 @@ int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team_config_t* co
 }
 
 int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm) {
-    const auto set = [](TeamBarrier& barrier, const barrier::Plan& plan) {
-        barrier.set_default_plan(plan);
+    const auto set = [](Team& found, const barrier::Plan& plan) {
+        found.barrier().set_default_plan(plan);
         return Status{};
     };
     return report_code(__func__, with_barrier_plan(team, algorithm, set));
 }
 
 int npushmemx_team_sync_by(npushmem_team_t team, const char* algorithm) {
-    const auto run_sync = [](TeamBarrier& barrier, const barrier::Plan& plan) { return barrier.sync(plan); };
+    const auto run_sync = [function = __func__](Team& found, const barrier::Plan& plan) {
+        const CollectiveCall call(found.calls(), function);
+        return found.barrier().sync(plan);
+    };
     return report_code(__func__, with_barrier_plan(team, algorithm, run_sync));
 }
 
 int npushmem_team_sync(npushmem_team_t team) {
     const auto found = team_of(team);
-    Status done = found.ok() ? check_same_call(*found.value(), __func__) : found.status();
-    if (done.ok()) done = found.value()->sync();
+    Status done = found.status();
+    if (done.ok()) {
+        const CollectiveCall call(found.value()->calls(), __func__);
+        done = check_same_call(*found.value(), __func__);
+        if (done.ok()) done = found.value()->sync();
+    }
     if (!done.ok()) fail(__func__, done);
     return static_cast<int>(done.code());
 }

@@ -62,8 +62,11 @@ T wait_for(const char* function, T* object, int comparison, T value) {
     }
     T seen{};
     // Any PE may store the awaited value, so the death of any PE ends the wait.
-    const WaitFor what{
-        .what = "a value in symmetric memory", .needs = {0, 1, up->npes()}, .timeout = up->settings().timeout};
+    const WaitFor what{.what = "a value in symmetric memory",
+                       .needs = {0, 1, up->npes()},
+                       .timeout = up->settings().timeout,
+                       .call = function,
+                       .object = object};
     WaitFailure failure;
     const Code code =
         up->waiter().until([&] { return compares(seen = load(object), comparison, value); }, what, &failure);
@@ -143,8 +146,11 @@ constexpr std::size_t no_indices = 0;  // for the forms without indices
 template <class T, class Found>
 bool wait_among(const char* function, const Objects<T>& objects, Found&& found) {
     Runtime* up = runtime();
-    const WaitFor what{
-        .what = "values in symmetric memory", .needs = {0, 1, up->npes()}, .timeout = up->settings().timeout};
+    const WaitFor what{.what = "values in symmetric memory",
+                       .needs = {0, 1, up->npes()},
+                       .timeout = up->settings().timeout,
+                       .call = function,
+                       .object = objects.first};
     WaitFailure failure;
     const Code code = up->waiter().until(found, what, &failure);
     if (code != Code::ok)

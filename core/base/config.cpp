@@ -274,6 +274,11 @@ constexpr ConfigRow rows[] = {
     {"TOPO_FILE", "", "path", "topology", "hwloc XML file to use instead of this machine's topology",
      any<&S::topo_file>},
     {"TIMEOUT", "0", "duration", "wait", "time limit of every blocking call; 0: none", any<&S::timeout>},
+    {"REPORT_AFTER", "60s", "duration", "wait",
+     "each time a call has blocked for this long, one PE of the host reports on standard error what each PE of the "
+     "host "
+     "waits for; 0: never. npushmem-info --jobs shows it at any time",
+     any<&S::report_after>},
     {"BARRIER_ALGO", "auto", "name or name:radix", "coll",
      "algorithm of host barriers; auto, adaptive, or one that npushmem-info -b lists", any<&S::barrier_algo>},
     {"COLL_TUNING_FILE", "", "path", "coll",

@@ -96,6 +96,7 @@ struct Settings {
     std::string topo_file;
     // waiting and collectives
     Duration timeout{};
+    Duration report_after{};
     std::string barrier_algo;
     std::string coll_tuning_file;
     // emulated NPU

@@ -86,6 +86,7 @@ BackoffState::BackoffState(const Waiter& waiter, const WaitFor& what)
 
 BackoffState::~BackoffState() {
     if (announced_) what_.parking->retract();
+    if (observed_) waiter_.observer_->end(this);
     add(waiter_.counters_.waits, 1);
     if (started_) add(waiter_.counters_.time, static_cast<std::uint64_t>((now_ - *started_).count()));
     steps_.add_to(waiter_.counters_);
@@ -141,6 +142,7 @@ bool BackoffState::check_clock() {
     }
     advance();
     if (has_progress()) (*waiter_.progress_)();
+    report_to_observer();
     return check_deadline() && check_liveness();
 }
 
@@ -151,6 +153,12 @@ void BackoffState::advance() {
     if (now_ - stage_began_ < allowed) return;
     stage_ = spinning ? Stage::yield : Stage::sleep;
     stage_began_ = now_;
+}
+
+void BackoffState::report_to_observer() {
+    if (waiter_.observer_ == nullptr || now_ - *started_ < WaitObserver::long_wait) return;
+    observed_ = true;
+    waiter_.observer_->observe(this, what_, *started_, now_);
 }
 
 bool BackoffState::check_deadline() {

@@ -56,6 +56,30 @@ struct WaitFor {
     PeRange needs{};                      // the wait fails when one of these world PEs is dead
     std::chrono::nanoseconds timeout{0};  // 0: none
     Parking* parking = nullptr;
+    // For reports of long waits:
+    const char* call = nullptr;     // the API function; null: unknown
+    const char* team = nullptr;     // of a collective call; otherwise null
+    std::uint64_t call_number = 0;  // among the collective calls of the team, from 1 on
+    const void* object = nullptr;   // the awaited object in symmetric memory
+};
+
+// Receives the waits that last long. The waiting threads call it, so waits that end soon cost nothing.
+class WaitObserver {
+public:
+    // A wait is long from this time on.
+    static constexpr std::chrono::milliseconds long_wait{10};
+
+    WaitObserver() = default;
+    WaitObserver(const WaitObserver&) = delete;
+    WaitObserver& operator=(const WaitObserver&) = delete;
+    virtual ~WaitObserver() = default;
+
+    // The wait, identified by `id` while it lasts, has lasted from `began` to `now`. Called at every later reading of
+    // the clock, at least four times a second.
+    virtual void observe(const void* id, const WaitFor& wait, std::chrono::nanoseconds began,
+                         std::chrono::nanoseconds now) = 0;
+    // An observed wait has ended.
+    virtual void end(const void* id) = 0;
 };
 
 // Describes why a wait failed.
@@ -85,10 +109,18 @@ struct WaitCounters {
 class Waiter {
 public:
     // Without `liveness` no PE is ever known to be dead. `progress` may be null or empty; it may be set until the first
-    // wait. With progress to drive, no sleep exceeds the budget.
+    // wait. With progress to drive, no sleep exceeds the budget. `observer` null: nobody observes long waits.
     Waiter(const WaitBudget& budget, WaitOs& os, WaitCounters& counters, Liveness* liveness = nullptr,
-           const std::function<void()>* progress = nullptr)
-        : budget_(budget), os_(os), counters_(counters), liveness_(liveness), progress_(progress) {}
+           const std::function<void()>* progress = nullptr, WaitObserver* observer = nullptr)
+        : budget_(budget),
+          os_(os),
+          counters_(counters),
+          liveness_(liveness),
+          progress_(progress),
+          observer_(observer) {}
+    // Waits as `other` does, with another observer.
+    Waiter(const Waiter& other, WaitObserver* observer)
+        : Waiter(other.budget_, other.os_, other.counters_, other.liveness_, other.progress_, observer) {}
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
 
@@ -112,6 +144,7 @@ public:
     // Adds to the count of woken sleepers.
     void count_woken(std::uint32_t sleepers) const;
     [[nodiscard]] const WaitCounters& counters() const { return counters_; }
+    [[nodiscard]] WaitObserver* observer() const { return observer_; }
 
 private:
     friend class BackoffState;
@@ -124,6 +157,7 @@ private:
     WaitCounters& counters_;
     Liveness* liveness_;
     const std::function<void()>* progress_;
+    WaitObserver* observer_;
 };
 
 // The steps of one wait, counted without atomic accesses.
@@ -171,6 +205,7 @@ private:
     // is dead.
     bool check_clock();
     void advance();
+    void report_to_observer();
     bool check_deadline();
     bool check_liveness();
     bool fail(Code code, int dead_pe);
@@ -182,6 +217,7 @@ private:
     const WaitFor& what_;
     Stage stage_;
     bool announced_ = false;
+    bool observed_ = false;
     // Set at the first reading of the clock. The first poll does not read it: that would slow down short waits.
     std::optional<std::chrono::nanoseconds> started_;
     std::chrono::nanoseconds now_{0};

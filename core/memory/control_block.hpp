@@ -10,7 +10,9 @@
 //                         the last barrier that it entered          relaxed
 //        128  heap[0..1]  the PE's last two collective heap calls  plain words, published by the barrier that follows
 //        256  counts      the PE's counts with NPUSHMEM_STATS=1, see BarrierCounters
-//        448  departures  PEs of other hosts that have finalized    written by those PEs, acquire load
+//        448  checking    the PE's kernels with NPUSHMEM_NPU_CHECK=1
+//        512  progress    the PE's collective calls and long waits   see WaitRecord
+//        704  departures  PEs of other hosts that have finalized    written by those PEs, acquire load
 // clang-format on
 #pragma once
 
@@ -19,6 +21,8 @@
 #include <cstdint>
 
 #include "core/base/shared_segment.hpp"
+#include "core/memory/wait_record.hpp"
+
 namespace npushmem {
 
 // The counts of one PE with NPUSHMEM_STATS=1, in its control block, so that other PEs can read them. All accesses are
@@ -50,7 +54,7 @@ struct BarrierCounters {
 static_assert(sizeof(BarrierCounters) == 192);
 
 inline constexpr std::uint64_t control_magic = 0x304d48535550'4eULL;  // "NPUSHM0", little endian
-inline constexpr std::uint32_t control_version = 3;
+inline constexpr std::uint32_t control_version = 4;
 inline constexpr std::uint64_t control_bytes = 4096;
 
 enum class PeState : std::uint32_t { starting = 0, running = 1, finalized = 2 };
@@ -89,7 +93,7 @@ struct Departure {
 };
 
 // PEs whose numbers differ by a multiple of this share a slot, which holds the last departure.
-inline constexpr std::size_t departure_slots = (control_bytes - 512) / sizeof(std::uint64_t);
+inline constexpr std::size_t departure_slots = (control_bytes - 704) / sizeof(std::uint64_t);
 
 constexpr std::size_t departure_slot(int pe) { return static_cast<std::size_t>(pe) % departure_slots; }
 
@@ -106,6 +110,16 @@ struct KernelCheckRecord {
     std::atomic<std::uint64_t> host_calls;
 };
 
+// For reports about PEs that make no progress.
+struct ProgressRecord {
+    // The number of collective calls of the world that this PE has entered. Relaxed: a number for messages.
+    std::atomic<std::uint64_t> world_calls;
+    // Of the first PE of the host: the time of the last report, in nanoseconds of CLOCK_MONOTONIC; 0: none. The PE that
+    // replaces it reports; relaxed, because nothing else depends on it.
+    std::atomic<std::int64_t> reported_at;
+    WaitRecord wait;  // of this PE
+};
+
 struct ControlBlock {
     alignas(64) std::uint64_t magic;
     std::uint32_t version;
@@ -113,6 +127,10 @@ struct ControlBlock {
     std::uint64_t slice_bytes;
     std::int64_t process;
     std::uint64_t process_start;
+    // The job: its number of PEs, and the process of PE 0.
+    std::int32_t npes;
+    std::int32_t first_process;
+    std::uint64_t first_process_start;
 
     // Stored with release, loaded with acquire: a reader of `finalized` also sees the PE's last barrier.
     alignas(64) std::atomic<std::uint32_t> state;
@@ -131,6 +149,8 @@ struct ControlBlock {
 
     alignas(64) KernelCheckRecord checking;
 
+    alignas(64) ProgressRecord progress;
+
     // Each is a packed Departure, or 0. A PE of another host writes its slot over the network, because this PE cannot
     // read that PE's state.
     alignas(64) std::atomic<std::uint64_t> departures[departure_slots];
@@ -142,7 +162,8 @@ static_assert(offsetof(ControlBlock, state) == 64);
 static_assert(offsetof(ControlBlock, heap) == 128);
 static_assert(offsetof(ControlBlock, counts) == 256);
 static_assert(offsetof(ControlBlock, checking) == 448);
-static_assert(offsetof(ControlBlock, departures) == 512);
+static_assert(offsetof(ControlBlock, progress) == 512);
+static_assert(offsetof(ControlBlock, departures) == 704);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 }  // namespace npushmem

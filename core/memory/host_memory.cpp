@@ -2,6 +2,8 @@
 #include "core/memory/host_memory.hpp"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -36,6 +38,30 @@ Result<std::uint64_t> segment_bytes(std::uint64_t slice_bytes, int local_pes) {
 
 std::uint64_t HostMemory::slice_alignment(std::uint64_t slice_bytes) {
     return std::bit_ceil(std::clamp(slice_bytes, huge_page, SharedSegment::alignment));
+}
+
+std::uint64_t HostMemoryLayout::control_offset(int local_pe) const {
+    return HostMemory::header_bytes + static_cast<std::uint64_t>(local_pe) * stride;
+}
+
+Result<std::optional<HostMemoryLayout>> read_host_memory_layout(int descriptor) {
+    HostMemory::Header header{};
+    struct stat facts {};
+    if (fstat(descriptor, &facts) != 0 || pread(descriptor, &header, sizeof header, 0) != sizeof header ||
+        header.magic != control_magic)
+        return std::optional<HostMemoryLayout>{};
+    if (header.version != control_version)
+        return Status{Code::protocol, fmt::format("its layout has version {}; this program reads version {}",
+                                                  header.version, control_version)};
+    constexpr std::uint32_t max_pes = 1U << 20;
+    const auto local_pes = static_cast<int>(std::min(header.local_pes, max_pes));
+    const auto bytes = segment_bytes(header.slice_bytes, std::max(local_pes, 1));
+    if (header.local_pes == 0 || header.local_pes > max_pes || header.slice_bytes < control_bytes || !bytes.ok() ||
+        header.stride != stride_of(header.slice_bytes) || static_cast<std::uint64_t>(facts.st_size) < bytes.value())
+        return Status{Code::protocol, fmt::format("its header describes {} PEs of {}, but it has {}", header.local_pes,
+                                                  format_size(header.slice_bytes),
+                                                  format_size(static_cast<std::uint64_t>(facts.st_size)))};
+    return std::optional(HostMemoryLayout{local_pes, header.slice_bytes, header.stride});
 }
 
 Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, const std::string& folder) {

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,20 @@
 #include "npushmem/plugin/transport.h"
 
 namespace npushmem {
+
+// Where the slices are in a segment of another job, by its header.
+struct HostMemoryLayout {
+    int local_pes = 0;
+    std::uint64_t slice_bytes = 0;
+    std::uint64_t stride = 0;
+
+    // Returns the offset of a PE's control block in the segment.
+    [[nodiscard]] std::uint64_t control_offset(int local_pe) const;
+};
+
+// Reads the header of a file that may be any. Returns nothing if it is no host memory; fails if it is one of another
+// version, or its sizes cannot be true.
+Result<std::optional<HostMemoryLayout>> read_host_memory_layout(int descriptor);
 
 class HostMemory {
 public:
@@ -59,6 +74,8 @@ public:
     static constexpr std::uint64_t header_bytes = SharedSegment::alignment;
 
 private:
+    friend Result<std::optional<HostMemoryLayout>> read_host_memory_layout(int descriptor);
+
     struct Header {
         std::uint64_t magic;
         std::uint32_t version;

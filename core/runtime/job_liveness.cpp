@@ -143,7 +143,7 @@ WaitServices::WaitServices(std::span<const PeRecord> records, const HostLayout& 
     : share(share_of(records, records[static_cast<std::size_t>(my_pe)].host)),
       budget(choose_wait_budget(share)),
       liveness(visible_processes(records, layout, my_pe)),
-      transport_waiter(budget, os, counters, &liveness),
-      driving_waiter(budget, os, counters, &liveness, &progress) {}
+      transport_waiter(budget, os, counters, &liveness, nullptr, &recorder),
+      driving_waiter(budget, os, counters, &liveness, &progress, &recorder) {}
 
 }  // namespace npushmem

@@ -16,6 +16,7 @@
 #include "core/map/host_layout.hpp"
 #include "core/memory/control_block.hpp"
 #include "core/runtime/start_exchange.hpp"
+#include "core/runtime/wait_recorder.hpp"
 
 namespace npushmem {
 
@@ -101,6 +102,7 @@ struct WaitServices {
     SystemWaitOs os;
     WaitCounters counters;
     JobLiveness liveness;
+    WaitRecorder recorder;
     // Used for waits inside the transports' code, which makes progress itself.
     Waiter transport_waiter;
     // Used for all other waits. It calls `progress`, which may be set until the first wait.

@@ -51,6 +51,9 @@ void MappedSlices::init_control(std::uint64_t slice_bytes) {
     control.slice_bytes = slice_bytes;
     control.process = job_.record(job_.my_pe()).process;
     control.process_start = job_.record(job_.my_pe()).process_start;
+    control.npes = job_.npes();
+    control.first_process = static_cast<std::int32_t>(job_.record(0).process);
+    control.first_process_start = job_.record(0).process_start;
 }
 
 Result<bool> MappedSlices::map_local_slices(const TransportMap& map, RemotePeers& peers) {

@@ -45,6 +45,7 @@ RuntimeParts::~RuntimeParts() {
     if (waiting) {
         waiting->progress = nullptr;
         waiting->liveness.watch(-1, nullptr, nullptr, nullptr);
+        waiting->recorder.stop();
     }
     if (!slices) return;
     if (Status restored = slices->restore_variables(); !restored.ok())
@@ -62,6 +63,7 @@ Runtime::Runtime(RuntimeParts parts)
             parts_.remote_mode}) {}
 
 Status Runtime::finish() {
+    const CollectiveCall call(parts_.teams->world().calls(), "finalize");
     // Finalize completes kernels that are still queued; the program must ask for their failures.
     npu_.close();
     parts_.reports->publish_counters();

@@ -28,6 +28,10 @@ void watch_peers(RuntimeParts& parts) {
         parts.job->my_pe(), [&slices = *parts.slices](int pe) { return slices.control_of(pe); },
         [&departures = *parts.departures] { return departures.any(); },
         [&world = parts.teams->world().barrier()] { return world.barriers(); });
+    parts.waiting->recorder.start(
+        {parts.job->my_pe(), parts.job->npes(), parts.job->local_pes(),
+         [&slices = *parts.slices](int pe) { return slices.control_of(pe); }, parts.config->settings().report_after},
+        *parts.log);
 }
 
 // The PEs share their kernel records only if every PE maps every PE: accesses to other PEs are not recorded, nor is the

@@ -10,6 +10,10 @@ TeamBarrier::Offsets barrier_offsets(const TeamLayout& layout, bool is_world) {
     return {layout.barrier_state(), layout.entered(), layout.counts()};
 }
 
+std::atomic<std::uint64_t>* published_calls(const TeamResources& resources, bool is_world) {
+    return is_world ? &reinterpret_cast<ControlBlock*>(resources.own_slice)->progress.world_calls : nullptr;
+}
+
 }  // namespace
 
 Team::Team(const TeamResources& resources, Members members, const TeamLayout& layout, bool all_mapped, std::string name,
@@ -18,15 +22,17 @@ Team::Team(const TeamResources& resources, Members members, const TeamLayout& la
       memory_(resources, std::move(members), all_mapped),
       layout_(layout),
       name_(std::move(name)),
-      barrier_(resources, memory_, barrier_offsets(layout, is_world), name_, is_world ? &resources.layout : nullptr) {
+      calls_(resources.waiter, name_, published_calls(resources, is_world)),
+      barrier_(resources, memory_, barrier_offsets(layout, is_world), calls_.waiter(), name_,
+               is_world ? &resources.layout : nullptr) {
     if (!all_mapped || size() == 1) return;
     const PeRange& pes = memory_.members().range();
     if (size() <= coll::CacheLineExchange::max_members)
         lines_ = std::make_unique<coll::CacheLineExchange>(memory_.addresses(layout_.lines()), pes, index(),
-                                                           resources.waiter, resources.timeout);
+                                                           calls_.waiter(), resources.timeout);
     if (size() <= coll::BroadcastRing::max_members)
         ring_ = std::make_unique<coll::BroadcastRing>(memory_.addresses(layout_.ring()), pes, index(),
-                                                      resources.pes_per_core > 1, resources.waiter, resources.timeout);
+                                                      resources.pes_per_core > 1, calls_.waiter(), resources.timeout);
 }
 
 Status Team::put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) {

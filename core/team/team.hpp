@@ -11,6 +11,7 @@
 #include "core/coll/group.hpp"
 #include "core/map/fast_map.hpp"
 #include "core/memory/control_block.hpp"
+#include "core/team/collective_calls.hpp"
 #include "core/team/members.hpp"
 #include "core/team/team_barrier.hpp"
 
@@ -77,6 +78,7 @@ public:
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] const TeamLayout& layout() const { return layout_; }
     [[nodiscard]] TeamBarrier& barrier() { return barrier_; }
+    [[nodiscard]] CollectiveCalls& calls() { return calls_; }
     // Returns which of the two split records is next.
     unsigned next_split_record() { return split_records_++ % 2; }
 
@@ -108,6 +110,7 @@ private:
     MemberMemory memory_;
     TeamLayout layout_;
     std::string name_;
+    CollectiveCalls calls_;
     TeamBarrier barrier_;
     std::unique_ptr<coll::CacheLineExchange> lines_;  // null: not all mapped, or too many members
     std::unique_ptr<coll::BroadcastRing> ring_;       // the same

@@ -104,7 +104,7 @@ void BarrierStatistics::find_last_entered(std::uint64_t timed) const {
 // The world's barrier does not use a table: a job whose slices are at unequal distances gets the fabric that drives the
 // transports.
 TeamBarrier::TeamBarrier(const TeamResources& resources, const MemberMemory& memory, const Offsets& offsets,
-                         const std::string& team, const HostLayout* hosts)
+                         const Waiter& waiter, const std::string& team, const HostLayout* hosts)
     : resources_(resources),
       memory_(memory),
       offsets_(offsets),
@@ -114,7 +114,7 @@ TeamBarrier::TeamBarrier(const TeamResources& resources, const MemberMemory& mem
       default_plan_(first_choice().plan),
       entered_(reinterpret_cast<std::atomic<std::uint64_t>*>(resources.own_slice + offsets.entered)) {
     if (hosts != nullptr) set_nodes(*hosts);
-    make_fabric();
+    make_fabric(waiter);
     if (resources_.sample_every != 0) enable_statistics();
 }
 
@@ -134,11 +134,10 @@ void TeamBarrier::set_nodes(const HostLayout& hosts) {
     nodes_ = {hosts.pes_of(host), hosts.local_index(resources_.my_pe), leaders_, host};
 }
 
-void TeamBarrier::make_fabric() {
+void TeamBarrier::make_fabric(const Waiter& waiter) {
     const PeRange& members = memory_.members().range();
     const int index = memory_.own_index();
     const barrier::NodeLayout* const nodes = leaders_.empty() ? nullptr : &nodes_;
-    const Waiter& waiter = resources_.waiter;
     const Duration timeout = resources_.timeout;
     if (!selection_input_.mapped) {
         signals_ = std::make_unique<RemoteSignals>(resources_.slice_of, resources_.remote,

@@ -121,7 +121,7 @@ public:
     // All references outlive the barrier. `team` is the team's name in messages. `hosts` is the distribution of all PEs
     // over hosts, for the world; null: the members count as one host.
     TeamBarrier(const TeamResources& resources, const MemberMemory& memory, const Offsets& offsets,
-                const std::string& team, const HostLayout* hosts);
+                const Waiter& waiter, const std::string& team, const HostLayout* hosts);
     TeamBarrier(const TeamBarrier&) = delete;
     TeamBarrier& operator=(const TeamBarrier&) = delete;
 
@@ -167,7 +167,7 @@ private:
     using Remote = barrier::Barrier<barrier::SignalFabricRef>;
 
     void set_nodes(const HostLayout& hosts);
-    void make_fabric();
+    void make_fabric(const Waiter& waiter);
     void enable_statistics();
     [[nodiscard]] barrier::Choice first_choice() const;
     [[nodiscard]] BarrierCounters* counts_of(int member) const {

@@ -81,6 +81,7 @@ TeamName TeamTable::begin(const AgreedTeam& agreed, int contexts_wanted) {
 
 Status TeamTable::split(Team& parent, const SplitArguments& arguments, const SplitRules& rules,
                         std::span<const TeamSpec> specs, std::span<TeamName> made) {
+    const CollectiveCall call(parent.calls(), "team split");
     for (int attempt = 0; attempt < max_split_attempts; ++attempt) {
         TeamSplit split(resources_, slots_, parent, arguments, rules, specs);
         if (Status proposed = split.propose(!made.empty()); !proposed.ok()) return proposed;

@@ -80,6 +80,7 @@ public:
         if (options_.topology || !options_.draw.empty())
             if (Status viewed = fill_topology(reports); !viewed.ok()) return viewed;
         if (options_.doctor || options_.summary) fill_checks(reports);
+        if (options_.jobs) reports.jobs = info::find_jobs();
         return {};
     }
 

@@ -33,6 +33,9 @@ void declare(CLI::App& app, Options& options) {
     app.add_flag("--doctor", options.doctor,
                  "check limits, memory, CPUs, devices, plugins, versions and variables, and print what to change; the "
                  "exit status is 1 if there is a problem");
+    app.add_flag("--jobs", options.jobs,
+                 "list your running jobs on this host: which PE waits in which call, since when and for whom, and PEs "
+                 "that are in different collective calls");
     app.add_flag("--json", options.json, "print the requested reports as one JSON object");
     app.add_option("--save", options.save, "write the machine to this file, for NPUSHMEM_TOPO_FILE on any machine")
         ->type_name("FILE");
@@ -72,7 +75,8 @@ ManText man_text() {
             {{"NPUSHMEM_*", "Reported by -c, and respected by the other reports. See npushmem-variables(7)."},
              {"NPUSHMEM_PLUGIN_PATH", "Folders that are searched first for plugins, separated by colons."},
              {"NPUSHMEM_TOPO_FILE", "A machine that --save has written, instead of this one."}},
-            {{"npushmem-info --doctor", "What prevents or slows jobs on this machine, and what to change:"},
+            {{"npushmem-info --jobs", "What the PEs of a job that makes no progress wait for:"},
+             {"npushmem-info --doctor", "What prevents or slows jobs on this machine, and what to change:"},
              {"npushmem-info -p", "The plugins that are found, and why others are refused or absent:"},
              {"npushmem-info -t -n 16 --nodes 2", "The NICs and the transport map of 16 PEs on two such hosts:"},
              {"npushmem-info --draw job.svg -n 8", "The same as a picture:"}},
@@ -108,7 +112,7 @@ std::variant<Options, EarlyExit> parse_options(const std::vector<std::string>& a
                          "nlohmann-json3-dev and build it again, or omit --json\n"};
     const bool files = !options.save.empty() || !options.draw.empty();
     options.summary = !options.variables && !options.plugins && !options.topology && !options.barriers &&
-                      !options.version && !options.doctor && !options.variables_page && !files;
+                      !options.version && !options.doctor && !options.jobs && !options.variables_page && !files;
     options.pes_given = app.count("--pes") > 0;
     return options;
 }

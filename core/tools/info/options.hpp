@@ -20,6 +20,7 @@ struct Options {
     bool barriers = false;
     bool version = false;
     bool doctor = false;
+    bool jobs = false;
     bool summary = false;  // no other report and no file is requested
     bool json = false;
     bool variables_page = false;  // --print-man-variables: the man page npushmem-variables(7); for the build

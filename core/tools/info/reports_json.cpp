@@ -12,6 +12,7 @@ std::string describe(const Reports& reports) {
     if (reports.topology) text += describe(*reports.topology);
     if (reports.checks) text += describe(*reports.checks);
     if (reports.summary) text += describe(*reports.summary);
+    if (reports.jobs) text += describe(*reports.jobs);
     return text;
 }
 
@@ -266,6 +267,35 @@ Json summary_json(const Summary& summary) {
             {"first_problem", json_or_null(summary.first_problem)}};
 }
 
+Json wait_json(const PeWait& wait, std::int64_t now) {
+    return {{"seconds", static_cast<double>(now - wait.since) * 1e-9},
+            {"call", json_or_null(std::string(text_of(wait.call)))},
+            {"call_number", wait.call_number},
+            {"team", json_or_null(std::string(text_of(wait.team)))},
+            {"condition", std::string(text_of(wait.what))},
+            {"peer", wait.peer},
+            {"offset", wait.object}};
+}
+
+Json jobs_json(const JobsReport& report) {
+    Json jobs = Json::array();
+    for (const JobInProgress& job : report.jobs) {
+        Json pes = Json::array();
+        for (const PeInProgress& pe : job.pes)
+            pes.push_back({{"pe", pe.progress.pe},
+                           {"process", pe.process},
+                           {"state", state_text(pe.progress)},
+                           {"world_calls", pe.progress.world_calls},
+                           {"wait", pe.progress.wait ? wait_json(*pe.progress.wait, report.now) : Json()}});
+        jobs.push_back({{"program", job.program},
+                        {"npes", job.npes},
+                        {"first_process", job.first.pid},
+                        {"pes", pes},
+                        {"disagreements", disagreements_of(job)}});
+    }
+    return {{"running", jobs}, {"notes", report.notes}};
+}
+
 }  // namespace
 
 std::string to_json(const Reports& reports) {
@@ -276,6 +306,7 @@ std::string to_json(const Reports& reports) {
     if (reports.topology) document["topology"] = topology_json(*reports.topology);
     if (reports.checks) document["doctor"] = doctor_json(*reports.checks);
     if (reports.summary) document["summary"] = summary_json(*reports.summary);
+    if (reports.jobs) document["jobs"] = jobs_json(*reports.jobs);
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -119,6 +119,39 @@ TEST_F(Wait, SpinsThenYieldsThenSleeps) {
     EXPECT_EQ(counters.yields, os.yields);
 }
 
+class CountingObserver final : public WaitObserver {
+public:
+    void observe(const void* id, const WaitFor& wait, nanoseconds began, nanoseconds now) override {
+        lengths.push_back(now - began);
+        what = wait.what;
+        observed = id;
+    }
+    void end(const void* id) override {
+        ++ends;
+        EXPECT_EQ(id, observed);
+    }
+
+    std::vector<nanoseconds> lengths;
+    std::string what;
+    const void* observed = nullptr;
+    int ends = 0;
+};
+
+TEST_F(Wait, OnlyLongWaitsAreObserved) {
+    CountingObserver observer;
+    const Waiter waiter(full_budget, os, counters, nullptr, nullptr, &observer);
+    EXPECT_EQ(waiter.until([&] { return os.time() > 9ms; }, {}), Code::ok);
+    EXPECT_THAT(observer.lengths, SizeIs(0));
+    EXPECT_EQ(observer.ends, 0);
+    const nanoseconds until = os.time() + 30ms;
+    EXPECT_EQ(waiter.until([&] { return os.time() > until; }, {.what = "the flag"}), Code::ok);
+    EXPECT_GE(observer.lengths.size(), 5U);
+    EXPECT_GE(observer.lengths.front(), 10ms);
+    EXPECT_LE(observer.lengths.front(), 20ms);
+    EXPECT_EQ(observer.what, "the flag");
+    EXPECT_EQ(observer.ends, 1);
+}
+
 TEST_F(Wait, SleepsDoubleUpToTwoMilliseconds) {
     const Waiter waiter(crowded_budget, os, counters);
     EXPECT_EQ(waiter.until([&] { return os.sleeps.size() == 9; }, {}), Code::ok);
