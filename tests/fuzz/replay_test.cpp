@@ -49,7 +49,8 @@ void change(std::string& input, const std::string& other, std::mt19937& random) 
         case 2: input.insert(at, input.substr(at, length)); break;
         case 3: input.replace(at, length, other.substr(below(other.size() + 1), below(16))); break;
         default:
-            if (at < input.size()) input[at] = static_cast<char>(random() % 2 == 0 ? input[at] ^ 1 << random() % 8 : 255);
+            if (at < input.size())
+                input[at] = static_cast<char>(random() % 2 == 0 ? input[at] ^ 1 << random() % 8 : 255);
     }
 }
 

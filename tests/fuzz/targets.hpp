@@ -30,9 +30,7 @@ inline void require_message(const Status& status) {
     require(status.ok() || !status.message().empty(), "an error has no message");
 }
 
-inline std::string_view text_of(Input input) {
-    return {reinterpret_cast<const char*>(input.data()), input.size()};
-}
+inline std::string_view text_of(Input input) { return {reinterpret_cast<const char*>(input.data()), input.size()}; }
 
 // Takes parts from the front of an input. Past its end everything is zero or empty.
 class Taker {

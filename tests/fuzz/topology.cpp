@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Annotations of topology files: rates and states of ports, sites of NPUs, and groups of linked NPUs.
+#include "tests/fuzz/targets.hpp"
 #include "topology/machine/annotations.hpp"
 #include "transports/hccs/links.hpp"
-#include "tests/fuzz/targets.hpp"
 
 namespace npushmem::fuzz {
 namespace {
@@ -18,7 +18,8 @@ void check_rate(std::string_view text) {
 void check_state(std::string_view text) {
     const auto state = topology::parse_port_state(text);
     if (!state.ok()) return require_message(state.status());
-    require(topology::parse_port_state(topology::state_text(state.value())).value() == state.value(), "a state changes");
+    require(topology::parse_port_state(topology::state_text(state.value())).value() == state.value(),
+            "a state changes");
 }
 
 // Each line places NPUs at the site of its number.
