@@ -129,12 +129,31 @@ Point stream_of(const Arena& arena, std::size_t bytes, std::size_t count) {
     return point;
 }
 
+// A column of a matrix, in one call and as a put for each element.
+Point column_of(const Arena& arena) {
+    constexpr std::size_t count = 1024;
+    constexpr std::size_t stride = 8;
+    Point point{.name = "iput, 1024 x 8 B, quiet", .bytes = count * 8};
+    auto* const to = arena.own_as<std::uint64_t>();
+    const auto* const source = reinterpret_cast<const std::uint64_t*>(private_block(point, count * 8));
+    point.variants.push_back(measured([to, source, peer = arena.peer](std::uint64_t) {
+        npushmem_iput64(to, source, stride, 1, count, peer);
+        npushmem_quiet();
+    }));
+    point.variants.push_back(baseline("put of each element", [to, source, peer = arena.peer](std::uint64_t) {
+        for (std::size_t i = 0; i < count; ++i) npushmem_putmem_nbi(to + i * stride, source + i, 8, peer);
+        npushmem_quiet();
+    }));
+    return point;
+}
+
 std::vector<Point> block_points(const Arena& arena) {
     std::vector<Point> all;
     for (const std::size_t bytes : block_sizes) all.push_back(point_of(arena, bytes));
     if (arena.mapped != nullptr) return all;
     all.push_back(stream_of(arena, 64 * KiB, 64));
     all.push_back(stream_of(arena, 1 * MiB, 16));
+    all.push_back(column_of(arena));
     return all;
 }
 

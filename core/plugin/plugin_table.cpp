@@ -23,7 +23,7 @@ struct NamedBit {
     const char* name;
 };
 
-constexpr std::array<NamedBit, 12> capability_bits{{{NPUSHMEM_CAP_MAP, "map"},
+constexpr std::array<NamedBit, 13> capability_bits{{{NPUSHMEM_CAP_MAP, "map"},
                                                     {NPUSHMEM_CAP_PUT, "put"},
                                                     {NPUSHMEM_CAP_GET, "get"},
                                                     {NPUSHMEM_CAP_ATOMIC, "atomic"},
@@ -34,7 +34,8 @@ constexpr std::array<NamedBit, 12> capability_bits{{{NPUSHMEM_CAP_MAP, "map"},
                                                     {NPUSHMEM_CAP_DECORATOR, "decorator"},
                                                     {NPUSHMEM_CAP_PINS, "pins"},
                                                     {NPUSHMEM_CAP_REPORTS_DEATH, "reports_death"},
-                                                    {NPUSHMEM_CAP_TARGET_PROGRESS, "target_progress"}}};
+                                                    {NPUSHMEM_CAP_TARGET_PROGRESS, "target_progress"},
+                                                    {NPUSHMEM_CAP_PUT_STRIDED, "put_strided"}}};
 
 constexpr std::uint64_t moves_data =
     NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL;
@@ -56,12 +57,13 @@ std::string first_absent(std::span<const NamedPresence> functions) {
     return absent == functions.end() ? "" : absent->name;
 }
 
-std::array<CapabilityFunction, 7> capability_functions(const npushmem_transport_v1& t) {
+std::array<CapabilityFunction, 8> capability_functions(const npushmem_transport_v1& t) {
     return {{{NPUSHMEM_CAP_MAP, "map", t.map != nullptr},
              {NPUSHMEM_CAP_PUT, "put", t.put != nullptr},
              {NPUSHMEM_CAP_GET, "get", t.get != nullptr},
              {NPUSHMEM_CAP_ATOMIC, "atomic", t.atomic != nullptr},
              {NPUSHMEM_CAP_PUT_SIGNAL, "put_signal", t.put_signal != nullptr},
+             {NPUSHMEM_CAP_PUT_STRIDED, "put_strided", t.put_strided != nullptr},
              {NPUSHMEM_CAP_DEVICES, "devices", t.devices != nullptr},
              {NPUSHMEM_CAP_DEVICES, "use_devices", t.use_devices != nullptr}}};
 }
@@ -82,6 +84,9 @@ std::int32_t no_map(void*, std::uint64_t, void**, npushmem_error* error) {
 std::int32_t no_rma(void*, std::uint64_t, const npushmem_rma*, std::uint64_t*) { return NPUSHMEM_E_UNSUPPORTED; }
 std::int32_t no_atomic(void*, std::uint64_t, const npushmem_atomic*, std::uint64_t*) { return NPUSHMEM_E_UNSUPPORTED; }
 std::int32_t no_put_signal(void*, std::uint64_t, const npushmem_put_signal*, std::uint64_t*) {
+    return NPUSHMEM_E_UNSUPPORTED;
+}
+std::int32_t no_put_strided(void*, std::uint64_t, const npushmem_put_strided*, std::uint64_t*) {
     return NPUSHMEM_E_UNSUPPORTED;
 }
 std::int32_t empty_address(void*, void*, std::uint32_t* bytes, npushmem_error*) {
@@ -155,6 +160,7 @@ void TableTraits<npushmem_transport_v1>::fill_defaults(npushmem_transport_v1& t)
     fill(t.progress, no_progress);
     fill(t.poll_event, no_event);
     fill(t.forget, nothing_to_forget);
+    fill(t.put_strided, no_put_strided);
     if (t.summary == nullptr) t.summary = "";
 }
 

@@ -14,6 +14,8 @@ constexpr std::uint64_t staging_bytes = std::uint64_t{64} << 10;
 // request, or that a copy moves where requests complete when posted.
 constexpr std::uint64_t max_read_gap = 4096;
 constexpr std::uint64_t max_copied_gap = 128;
+// Longer blocks are put one by one: few of them fit into one put_strided, which copies them.
+constexpr std::uint64_t max_strided_block = NPUSHMEM_PUT_STRIDED_MAX / 8;
 
 }  // namespace
 
@@ -70,10 +72,26 @@ Status RemoteAccess::put_gathered(int pe, const StridedBlocks& blocks, const std
     return retain_staging(std::move(done), std::move(staging));
 }
 
+Status RemoteAccess::put_strided(int pe, const StridedBlocks& blocks, const std::byte* from) {
+    const std::uint64_t at_once = NPUSHMEM_PUT_STRIDED_MAX / blocks.bytes;
+    const std::uint64_t calls = (blocks.count + at_once - 1) / at_once;
+    return context_.post_each(pe, "a put", calls, [&](RemoteQueue& to, std::uint64_t i, std::uint64_t* token) {
+        const std::uint64_t first = i * at_once;
+        npushmem_put_strided op{{pe, 0, 0, blocks.offset + first * blocks.remote_stride,
+                                 const_cast<std::byte*>(from + first * blocks.local_stride), blocks.bytes},
+                                std::min(at_once, blocks.count - first),
+                                blocks.remote_stride,
+                                blocks.local_stride};
+        return to.put_strided(op, token);
+    });
+}
+
 Status RemoteAccess::put_blocks(int pe, const StridedBlocks& blocks, const void* source) {
     const auto* from = static_cast<const std::byte*>(source);
     if (blocks.remote_stride == blocks.bytes && blocks.bytes <= staging_bytes / 2)
         return put_gathered(pe, blocks, from);
+    if (blocks.count > 1 && blocks.bytes <= max_strided_block && peers_.reach(pe).has(NPUSHMEM_CAP_PUT_STRIDED))
+        return put_strided(pe, blocks, from);
     return context_.post_each(pe, "a put", blocks.count, [&](RemoteQueue& to, std::uint64_t i, std::uint64_t* token) {
         npushmem_rma op{pe,
                         0,

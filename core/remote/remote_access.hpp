@@ -45,7 +45,8 @@ public:
     Status get(int pe, std::uint64_t offset, void* dest, std::uint64_t bytes, Completion completion,
                const WaitFunction* waiter = nullptr);
     // Transfer many blocks with as few requests as possible. Blocks that are adjacent at the PE are gathered here
-    // first; small gaps between blocks are read too and dropped. Return when local memory may be reused. On failure
+    // first, other short ones are put together where the transport can; small gaps between blocks are read too and
+    // dropped. Return when local memory may be reused. On failure
     // some blocks may have been transferred.
     Status put_blocks(int pe, const StridedBlocks& blocks, const void* source);
     Status get_blocks(int pe, const StridedBlocks& blocks, void* dest);
@@ -68,6 +69,8 @@ private:
     Status retain_staging(Status done, std::vector<std::byte> staging);
     // Gathers adjacent blocks in staging memory.
     Status put_gathered(int pe, const StridedBlocks& blocks, const std::byte* from);
+    // Needs the capability.
+    Status put_strided(int pe, const StridedBlocks& blocks, const std::byte* from);
     // Reads the gaps between blocks too.
     Status get_with_gaps(int pe, const StridedBlocks& blocks, std::byte* to);
 

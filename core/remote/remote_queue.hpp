@@ -38,6 +38,10 @@ public:
         op.remote = link_.remote;
         return record(transport_.put(link_.queue, op, token), true, token);
     }
+    Code put_strided(npushmem_put_strided& op, std::uint64_t* token) {
+        op.block.remote = link_.remote;
+        return record(transport_.put_strided(link_.queue, op, token), true, token);
+    }
     Code get(npushmem_rma& op, std::uint64_t* token) {
         op.remote = link_.remote;
         return record(transport_.get(link_.queue, op, token), false, token);

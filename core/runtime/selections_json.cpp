@@ -37,6 +37,7 @@ constexpr std::pair<std::uint64_t, const char*> capability_names[] = {
     {NPUSHMEM_CAP_REMOTE, "remote"},
     {NPUSHMEM_CAP_REPORTS_DEATH, "reports_death"},
     {NPUSHMEM_CAP_TARGET_PROGRESS, "target_progress"},
+    {NPUSHMEM_CAP_PUT_STRIDED, "put_strided"},
 };
 
 Json capabilities_json(const Reach& reach) {

@@ -193,16 +193,20 @@ TEST(EarlierHost, ADecoratorCallsNoFunctionThatTheInnerTableLacks) {
     const fakes::InnerTable full(inner);
     npushmem_transport_v1 table = *full.params().inner;
     table.struct_size = offsetof(npushmem_transport_v1, forget);
-    std::memset(static_cast<void*>(&table.forget), 0x5a, sizeof table.forget);
+    std::memset(static_cast<void*>(&table.forget), 0x5a, sizeof table - table.struct_size);
     npushmem_transport_params params = full.params();
     params.inner = &table;
     DecoratorTransport decorator(params, 0);
     EXPECT_CALL(inner, forget(::testing::_)).Times(0);
     EXPECT_EQ(decorator.forget(1), Code::ok);
+    EXPECT_CALL(inner, put_strided(::testing::_, ::testing::_, ::testing::_)).Times(0);
+    EXPECT_EQ(decorator.put_strided(1, {}, nullptr), Code::unsupported);
     ::testing::Mock::VerifyAndClearExpectations(&inner);
     DecoratorTransport whole(full.params(), 0);
     EXPECT_CALL(inner, forget(1)).WillOnce(::testing::Return(Code::argument));
     EXPECT_EQ(whole.forget(1), Code::argument);
+    EXPECT_CALL(inner, put_strided(::testing::_, ::testing::_, ::testing::_)).WillOnce(::testing::Return(Code::again));
+    EXPECT_EQ(whole.put_strided(1, {}, nullptr), Code::again);
 }
 
 }  // namespace

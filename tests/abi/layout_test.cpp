@@ -124,13 +124,19 @@ FIELD(npushmem_put_signal, signal, 56, 8);
 FIELD(npushmem_put_signal, operation, 64, 4);
 FIELD(npushmem_put_signal, reserved, 68, 4);
 
+SIZE(npushmem_put_strided, 64);
+FIELD(npushmem_put_strided, block, 0, 40);
+FIELD(npushmem_put_strided, count, 40, 8);
+FIELD(npushmem_put_strided, remote_stride, 48, 8);
+FIELD(npushmem_put_strided, local_stride, 56, 8);
+
 SIZE(npushmem_event, 512);
 FIELD(npushmem_event, struct_size, 0, 4);
 FIELD(npushmem_event, code, 4, 4);
 FIELD(npushmem_event, pe, 8, 4);
 FIELD(npushmem_event, message, 12, 500);
 
-SIZE(npushmem_transport_v1, 240);
+SIZE(npushmem_transport_v1, 248);
 FIELD(npushmem_transport_v1, struct_size, 0, 4);
 FIELD(npushmem_transport_v1, major, 4, 2);
 FIELD(npushmem_transport_v1, minor, 6, 2);
@@ -164,6 +170,7 @@ FIELD(npushmem_transport_v1, test, 208, 8);
 FIELD(npushmem_transport_v1, progress, 216, 8);
 FIELD(npushmem_transport_v1, poll_event, 224, 8);
 FIELD(npushmem_transport_v1, forget, 232, 8);
+FIELD(npushmem_transport_v1, put_strided, 240, 8);
 
 SIZE(npushmem_bootstrap_params, 32);
 FIELD(npushmem_bootstrap_params, struct_size, 0, 4);

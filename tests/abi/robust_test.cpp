@@ -46,6 +46,7 @@ TEST(Robust, AbsentFunctionsBehaveAsTheHeaderSpecifies) {
     EXPECT_EQ(sound->get(1, {}, nullptr), Code::unsupported);
     EXPECT_EQ(sound->atomic(1, {}, nullptr), Code::unsupported);
     EXPECT_EQ(sound->put_signal(1, {}, nullptr), Code::unsupported);
+    EXPECT_EQ(sound->put_strided(1, {}, nullptr), Code::unsupported);
     EXPECT_EQ(sound->test(1, 0), Code::ok);
     EXPECT_EQ(sound->progress(), Code::again);
     npushmem_event event{};

@@ -326,6 +326,8 @@ std::vector<ProcessCase> death_cases() {
         {"killed_during_atomics", NPUSHMEM_CAP_ATOMIC, kill_the_victim, work_with_the_victim<Work::atomics>},
         {"killed_during_put_signals", NPUSHMEM_CAP_PUT_SIGNAL, kill_the_victim,
          work_with_the_victim<Work::put_signals>},
+        {"killed_during_strided_puts", NPUSHMEM_CAP_PUT_STRIDED, kill_the_victim,
+         work_with_the_victim<Work::strided_puts>},
         {"killed_during_fences_and_quiets", NPUSHMEM_CAP_PUT, kill_the_victim,
          work_with_the_victim<Work::fences_and_quiets>},
         {"killed_during_registrations", 0, kill_the_victim, work_with_the_victim<Work::registrations>},

@@ -91,5 +91,6 @@ std::vector<Case> refusal_cases();     // unknown numbers, malformed handles and
 std::vector<Case> sequence_cases();    // random sequences against a reference model
 std::vector<Case> strictness_cases();  // rules that seeded defects have shown to be untested
 std::vector<Case> minor_1_cases();     // costs, rails and forget
+std::vector<Case> strided_cases();     // put_strided
 
 }  // namespace npushmem::contract

@@ -100,6 +100,10 @@ Code Pe::put_signal(const npushmem_put_signal& op, std::uint64_t* token) {
     return repeat([&] { return transport_->put_signal(queue_, op, token); });
 }
 
+Code Pe::put_strided(const npushmem_put_strided& op, std::uint64_t* token) {
+    return repeat([&] { return transport_->put_strided(queue_, op, token); });
+}
+
 Code Pe::fence(std::uint64_t queue) {
     return repeat([&] { return transport_->fence(or_own(queue)); });
 }

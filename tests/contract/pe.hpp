@@ -141,6 +141,7 @@ public:
              std::uint64_t queue = 0);
     Code atomic(const npushmem_atomic& op, std::uint64_t* token = nullptr, std::uint64_t queue = 0);
     Code put_signal(const npushmem_put_signal& op, std::uint64_t* token = nullptr);
+    Code put_strided(const npushmem_put_strided& op, std::uint64_t* token = nullptr);
     Code fence(std::uint64_t queue = 0);
     Code quiet(std::uint64_t queue = 0);
     // Waits until the token is complete.

@@ -35,7 +35,7 @@ void expect_refused(Pe& pe, const std::string& what, const Call& call) {
     EXPECT_EQ(pe.quiet(), Code::ok) << "after " << what;
 }
 
-// The four kinds of operation on one place, each as far as the pair offers it.
+// The kinds of operation on one place, each as far as the pair offers it.
 class Probe {
 public:
     Probe(Pe& pe, int peer) : pe_(pe), peer_(peer) { place = pe.rma(peer, 64, &word_, 8); }
@@ -65,6 +65,10 @@ public:
         if (reach.has(NPUSHMEM_CAP_PUT_SIGNAL))
             out.emplace_back("a put with a signal", [&transport, on, op = signal()](auto* token) {
                 return transport.put_signal(on, op, token);
+            });
+        if (reach.has(NPUSHMEM_CAP_PUT_STRIDED))
+            out.emplace_back("a strided put", [&transport, on, op = strided()](auto* token) {
+                return transport.put_strided(on, op, token);
             });
         return out;
     }
@@ -99,6 +103,8 @@ private:
         op.signal = 1;
         return op;
     }
+    // Several blocks at one place.
+    [[nodiscard]] npushmem_put_strided strided() const { return {place, 3, 0, 0}; }
 
     Pe& pe_;
     int peer_;

@@ -16,7 +16,8 @@ constexpr std::uint64_t victim_handle_offset = 2 << 20;
 constexpr std::uint64_t after_queue_salt = 4711;
 
 bool is_transfer(Work work) {
-    return work == Work::puts || work == Work::gets || work == Work::atomics || work == Work::put_signals;
+    return work == Work::puts || work == Work::gets || work == Work::atomics || work == Work::put_signals ||
+           work == Work::strided_puts;
 }
 
 }  // namespace
@@ -103,6 +104,7 @@ bool VictimOperations::is_possible(Work work) const {
         case Work::gets: return reach.has(NPUSHMEM_CAP_GET);
         case Work::atomics: return (reach.atomic_64 >> NPUSHMEM_ATOMIC_FETCH_ADD & 1U) != 0;
         case Work::put_signals: return reach.has(NPUSHMEM_CAP_PUT_SIGNAL);
+        case Work::strided_puts: return reach.has(NPUSHMEM_CAP_PUT_STRIDED);
         case Work::registrations: return true;
         case Work::nothing: return false;
     }
@@ -115,6 +117,7 @@ Code VictimOperations::call(Work work) {
         case Work::gets: return pe_.transport().get(queue_, bulk(), nullptr);
         case Work::atomics: return update();
         case Work::put_signals: return put_and_signal();
+        case Work::strided_puts: return put_strided();
         case Work::fences_and_quiets: return put_fence_quiet();
         case Work::registrations: return register_and_import();
         case Work::nothing: break;
@@ -137,6 +140,12 @@ Code VictimOperations::put_and_signal() {
     op.signal_remote = op.data.remote;
     op.signal = 1;
     return pe_.transport().put_signal(queue_, op, nullptr);
+}
+
+Code VictimOperations::put_strided() {
+    npushmem_put_strided op{bulk(), NPUSHMEM_PUT_STRIDED_MAX / 8, 24, 8};
+    op.block.bytes = 8;
+    return pe_.transport().put_strided(queue_, op, nullptr);
 }
 
 Code VictimOperations::put_fence_quiet() {

@@ -34,7 +34,7 @@ private:
     std::map<int, int> counts_;
 };
 
-enum class Work { puts, gets, atomics, put_signals, fences_and_quiets, registrations, nothing };
+enum class Work { puts, gets, atomics, put_signals, strided_puts, fences_and_quiets, registrations, nothing };
 
 // Operations on the victim, over a queue of their own.
 class VictimOperations {
@@ -60,6 +60,7 @@ private:
     Code call(Work work);
     Code update();
     Code put_and_signal();
+    Code put_strided();
     Code put_fence_quiet();
     Code register_and_import();
     [[nodiscard]] npushmem_rma bulk();

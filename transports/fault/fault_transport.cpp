@@ -12,8 +12,8 @@ namespace npushmem::fault {
 namespace {
 
 constexpr std::array<std::string_view, function_count> function_names{
-    "connect", "register_memory", "import_memory", "create_queue", "put",
-    "get",     "atomic",          "put_signal",    "fence",        "quiet"};
+    "connect", "register_memory", "import_memory", "create_queue", "put",  "get",
+    "atomic",  "put_signal",      "put_strided",   "fence",        "quiet"};
 
 constexpr std::array codes{Code::argument,    Code::range,       Code::state,     Code::config,
                            Code::unsupported, Code::unreachable, Code::peer_dead, Code::timeout,
@@ -213,6 +213,10 @@ Code FaultTransport::atomic(std::uint64_t queue, const npushmem_atomic& op, std:
 
 Code FaultTransport::put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) {
     return hold(queue, Function::put_signal, {op}, token);
+}
+
+Code FaultTransport::put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) {
+    return hold(queue, Function::put_strided, {op}, token);
 }
 
 Code FaultTransport::fence(std::uint64_t queue) {

@@ -29,10 +29,11 @@ enum class Function : std::size_t {
     get,
     atomic,
     put_signal,
+    put_strided,
     fence,
     quiet
 };
-constexpr std::size_t function_count = 10;
+constexpr std::size_t function_count = 11;
 std::string_view name_of(Function function);
 
 // "put:3:timeout": the third call of put fails with Code::timeout.
@@ -79,6 +80,7 @@ public:
     Code get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
     Code atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) override;
     Code put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) override;
+    Code put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) override;
     Code fence(std::uint64_t queue) override;
     Code quiet(std::uint64_t queue) override;
     Code test(std::uint64_t queue, std::uint64_t token) override;

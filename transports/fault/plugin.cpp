@@ -24,5 +24,5 @@ NPUSHMEM_EXPORT_TRANSPORT_WITH_CONFIG(npushmem::FaultTransport, "fault",
                                       NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC |
                                           NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_DEVICES | NPUSHMEM_CAP_REMOTE |
                                           NPUSHMEM_CAP_REPORTS_DEATH | NPUSHMEM_CAP_TARGET_PROGRESS |
-                                          NPUSHMEM_CAP_DECORATOR,
+                                          NPUSHMEM_CAP_PUT_STRIDED | NPUSHMEM_CAP_DECORATOR,
                                       rows, std::size(rows));

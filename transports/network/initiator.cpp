@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/network/initiator.hpp"
 
+#include <array>
+
+#include "core/base/block_copy.hpp"
 #include "npushmem/plugin/local_atomic.hpp"
 
 namespace npushmem::network {
@@ -75,6 +78,31 @@ Code Initiator::request_put(const Target& target, const npushmem_rma& op) {
     request.bytes = static_cast<std::uint16_t>(op.bytes);
     request.queue = flow.queue->number;
     return send_request(flow, bytes_of(request), {static_cast<const std::byte*>(op.local), op.bytes});
+}
+
+Code Initiator::put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) {
+    const npushmem_rma& block = op.block;
+    const std::uint64_t extent = extent_of(op);
+    Target target;
+    if (const Code resolved = resolve_target(queue, block.remote, block.pe, block.offset, extent, target);
+        resolved != Code::ok)
+        return resolved;
+    if (token != nullptr) *token = 0;
+    if (extent == 0) return Code::ok;
+    if (block.local == nullptr) return Code::argument;
+    Flow& flow = *target.flow;
+    if (!order_.may_post(flow, PostKind::request)) return Code::again;
+    PutStridedRequest request = make_message<PutStridedRequest>(MessageKind::put_strided, my_pe_);
+    request.region = target.remote->region;
+    request.offset = block.offset;
+    request.stride = op.remote_stride;
+    request.bytes = static_cast<std::uint16_t>(block.bytes);
+    request.count = static_cast<std::uint16_t>(op.count);
+    request.queue = flow.queue->number;
+    std::array<std::byte, NPUSHMEM_PUT_STRIDED_MAX> data;
+    copy_blocks({data.data(), block.bytes}, {static_cast<const std::byte*>(block.local), op.local_stride}, block.bytes,
+                op.count);
+    return send_request(flow, bytes_of(request), std::span(data).first(block.bytes * op.count));
 }
 
 Code Initiator::atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) {

@@ -33,6 +33,8 @@ public:
     Code rma(Operation::Kind kind, std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token);
     Code atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token);
     Code put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token);
+    // Needs messages that hold NPUSHMEM_PUT_STRIDED_MAX bytes and the request. Complete when it returns.
+    Code put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token);
 
 private:
     // The parts of an operation that has been checked.

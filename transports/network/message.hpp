@@ -21,19 +21,20 @@
 namespace npushmem::network {
 
 enum class MessageKind : std::uint8_t {
-    hello = 1,   // payload: the sender's address, for answers
-    atomic,      // AtomicRequest
-    put_signal,  // PutSignalRequest; payload: the data
-    flush,       // FlushRequest: answered when all earlier requests are done
-    answer,      // Answer
-    ping,        // MessageHeader only; answered by pong
-    pong,        // MessageHeader only
-    put,         // PutRequest; payload: the data
+    hello = 1,    // payload: the sender's address, for answers
+    atomic,       // AtomicRequest
+    put_signal,   // PutSignalRequest; payload: the data
+    flush,        // FlushRequest: answered when all earlier requests are done
+    answer,       // Answer
+    ping,         // MessageHeader only; answered by pong
+    pong,         // MessageHeader only
+    put,          // PutRequest; payload: the data
+    put_strided,  // PutStridedRequest; payload: the blocks, one after another
 };
 
 struct MessageHeader {
     static constexpr std::uint16_t magic_value = 0x4e57;
-    static constexpr std::uint8_t version_value = 3;
+    static constexpr std::uint8_t version_value = 4;
 
     std::uint16_t magic = magic_value;
     std::uint8_t version = version_value;
@@ -76,6 +77,16 @@ struct PutRequest {
     std::uint32_t queue = 0;
 };
 
+struct PutStridedRequest {
+    MessageHeader head;
+    std::uint64_t region = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t stride = 0;  // bytes between the beginnings of blocks
+    std::uint16_t bytes = 0;   // of a block
+    std::uint16_t count = 0;
+    std::uint32_t queue = 0;
+};
+
 struct FlushRequest {
     MessageHeader head;
     std::uint64_t ticket = 0;
@@ -93,13 +104,14 @@ struct Answer {
 
 static_assert(sizeof(MessageHeader) == 8 && sizeof(AtomicRequest) == 56 && sizeof(PutSignalRequest) == 56);
 static_assert(sizeof(PutRequest) == 32 && sizeof(FlushRequest) == 24 && sizeof(Answer) == 32);
+static_assert(sizeof(PutStridedRequest) == 40 && NPUSHMEM_PUT_STRIDED_MAX <= UINT16_MAX);
 
 // The header of the message; empty when the bytes are not a message of this version.
 inline std::optional<MessageHeader> parse_header(std::span<const std::byte> message) {
     MessageHeader head;
     if (message.size() < sizeof head) return std::nullopt;
     std::memcpy(&head, message.data(), sizeof head);
-    const bool known = head.kind >= MessageKind::hello && head.kind <= MessageKind::put;
+    const bool known = head.kind >= MessageKind::hello && head.kind <= MessageKind::put_strided;
     if (head.magic != MessageHeader::magic_value || head.version != MessageHeader::version_value || !known)
         return std::nullopt;
     return head;

@@ -68,8 +68,11 @@ Reach NetworkTransport::reach(const npushmem_peer& peer) {
     if (!route.ok()) return {0, 0, 0, route.status().message()};
     if (Status started = start_thread(); !started.ok()) return {0, 0, 0, started.message()};
     constexpr std::uint32_t all_atomics = (1U << NPUSHMEM_ATOMIC_COUNT) - 1;
-    return {settings_.capabilities(), all_atomics,       all_atomics,
-            std::move(route).value(), traits.latency_ns, traits.bytes_per_second};
+    std::uint64_t capabilities = settings_.capabilities();
+    if (traits.message_bytes < sizeof(PutStridedRequest) + NPUSHMEM_PUT_STRIDED_MAX)
+        capabilities &= ~NPUSHMEM_CAP_PUT_STRIDED;
+    return {capabilities,           all_atomics, all_atomics, std::move(route).value(), traits.latency_ns,
+            traits.bytes_per_second};
 }
 
 Status NetworkTransport::connect(const npushmem_peer& peer) {
@@ -156,6 +159,11 @@ Code NetworkTransport::atomic(std::uint64_t queue, const npushmem_atomic& op, st
 Code NetworkTransport::put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) {
     const Lock guard(lock_);
     return initiator_.put_signal(queue, op, token);
+}
+
+Code NetworkTransport::put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) {
+    const Lock guard(lock_);
+    return initiator_.put_strided(queue, op, token);
 }
 
 Code NetworkTransport::fence(std::uint64_t number) {

@@ -25,9 +25,9 @@
 namespace npushmem::network {
 
 // The capabilities of a network transport, for its table.
-constexpr std::uint64_t offered_capabilities = NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC |
-                                               NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_REMOTE |
-                                               NPUSHMEM_CAP_REPORTS_DEATH | NPUSHMEM_CAP_TARGET_PROGRESS;
+constexpr std::uint64_t offered_capabilities =
+    NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_REMOTE |
+    NPUSHMEM_CAP_REPORTS_DEATH | NPUSHMEM_CAP_TARGET_PROGRESS | NPUSHMEM_CAP_PUT_STRIDED;
 
 // All PEs of a job need equal settings.
 struct NetworkSettings {
@@ -72,6 +72,7 @@ public:
     Code get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
     Code atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) override;
     Code put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) override;
+    Code put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) override;
     Code fence(std::uint64_t queue) override;
     Code quiet(std::uint64_t queue) override;
     Code test(std::uint64_t queue, std::uint64_t token) override;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/base/block_copy.hpp"
 #include "npushmem/plugin/local_atomic.hpp"
 
 namespace npushmem::network {
@@ -43,6 +44,7 @@ bool TargetHandler::is_complete(const MessageHeader& head, std::span<const std::
     switch (head.kind) {
         case MessageKind::atomic: return message.size() >= sizeof(AtomicRequest);
         case MessageKind::put: return message.size() >= sizeof(PutRequest);
+        case MessageKind::put_strided: return message.size() >= sizeof(PutStridedRequest);
         case MessageKind::put_signal: return message.size() >= sizeof(PutSignalRequest);
         case MessageKind::flush: return message.size() >= sizeof(FlushRequest);
         default: return true;
@@ -64,6 +66,10 @@ std::optional<Answer> TargetHandler::handle(const MessageHeader& head, std::span
     if (head.kind == MessageKind::put) {
         const PutRequest request = *message_as<PutRequest>(message);
         keep_failure(head.origin, request.queue, handle_put(request, message.subspan(sizeof request)));
+    }
+    if (head.kind == MessageKind::put_strided) {
+        const PutStridedRequest request = *message_as<PutStridedRequest>(message);
+        keep_failure(head.origin, request.queue, handle_put_strided(request, message.subspan(sizeof request)));
     }
     if (head.kind == MessageKind::put_signal) {
         const PutSignalRequest request = *message_as<PutSignalRequest>(message);
@@ -93,6 +99,21 @@ Code TargetHandler::handle_put(const PutRequest& request, std::span<const std::b
     // Partner: the acquire load of the reader of these bytes, who then also sees all earlier writes.
     std::atomic_thread_fence(std::memory_order_release);
     std::memcpy(place, data.data(), request.bytes);
+    return Code::ok;
+}
+
+Code TargetHandler::handle_put_strided(const PutStridedRequest& request, std::span<const std::byte> data) const {
+    if (data.size() < std::size_t{request.bytes} * request.count) return Code::protocol;
+    npushmem_put_strided op{};
+    op.block.bytes = request.bytes;
+    op.count = request.count;
+    op.remote_stride = request.stride;
+    std::byte* const place = regions_.place(request.region, request.offset, extent_of(op));
+    if (place == nullptr) return Code::range;
+    if (request.bytes == 0) return Code::ok;  // the places of empty blocks may not exist
+    // Partner: as for a put.
+    std::atomic_thread_fence(std::memory_order_release);
+    copy_blocks({place, request.stride}, {data.data(), request.bytes}, request.bytes, request.count);
     return Code::ok;
 }
 

@@ -64,9 +64,9 @@ public:
     // True when the request is complete enough to name its queue. The failure of any other request cannot be reported.
     [[nodiscard]] static bool is_complete(const MessageHeader& head, std::span<const std::byte> message);
 
-    // Carries out the atomic, put, put_signal or flush request in `message`, whose header is `head`. Ignores incomplete
-    // requests. The answer, if any, is for the PE in the header. The failure of a request without an answer is reported
-    // by the next flush of its queue.
+    // Carries out the atomic, put, put_strided, put_signal or flush request in `message`, whose header is `head`.
+    // Ignores incomplete requests. The answer, if any, is for the PE in the header. The failure of a request without an
+    // answer is reported by the next flush of its queue.
     std::optional<Answer> handle(const MessageHeader& head, std::span<const std::byte> message);
 
     // Drops the recorded failures of a lost origin.
@@ -77,6 +77,7 @@ private:
 
     Answer handle_atomic(const AtomicRequest& request) const;
     Code handle_put(const PutRequest& request, std::span<const std::byte> data) const;
+    Code handle_put_strided(const PutStridedRequest& request, std::span<const std::byte> data) const;
     Code handle_put_signal(const PutSignalRequest& request, std::span<const std::byte> data) const;
     [[nodiscard]] Answer answer(std::uint64_t ticket, Code code, std::uint64_t value = 0) const;
     Code take_failure(int origin, std::uint32_t queue);

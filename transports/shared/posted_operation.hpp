@@ -19,7 +19,7 @@ struct PostedGet {
 // Holds a copy of the caller's structures, but not of the buffers they point to: the operation reads its source when it
 // is carried out, as a NIC does, which exposes callers that change the source too early.
 struct PostedOperation {
-    std::variant<PostedPut, PostedGet, npushmem_atomic, npushmem_put_signal> what;
+    std::variant<PostedPut, PostedGet, npushmem_atomic, npushmem_put_signal, npushmem_put_strided> what;
 
     [[nodiscard]] int pe() const;
     // True when the operation changes the target's memory, so that a later fence orders it.

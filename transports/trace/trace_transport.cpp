@@ -101,6 +101,7 @@ const char* TraceTransport::name_of_function(Function function) {
                                                             "get",
                                                             "atomic",
                                                             "put_signal",
+                                                            "put_strided",
                                                             "fence",
                                                             "quiet",
                                                             "test",
@@ -219,6 +220,15 @@ Code TraceTransport::put_signal(std::uint64_t queue, const npushmem_put_signal& 
             return fmt::format("{}; signal {} {} at memory {} + {}", text_of_rma(queue, op.data),
                                op.operation == NPUSHMEM_SIGNAL_ADD ? "add" : "set", op.signal, op.signal_remote,
                                op.signal_offset);
+        });
+}
+
+Code TraceTransport::put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) {
+    return traced(
+        put_strided_, op.count * op.block.bytes, [&] { return inner().put_strided(queue, op, token); },
+        [&] {
+            return fmt::format("{}, {} times, {} bytes apart there and {} here", text_of_rma(queue, op.block), op.count,
+                               op.remote_stride, op.local_stride);
         });
 }
 

@@ -68,6 +68,7 @@ public:
     Code get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
     Code atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) override;
     Code put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) override;
+    Code put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) override;
     Code fence(std::uint64_t queue) override;
     Code quiet(std::uint64_t queue) override;
     Code test(std::uint64_t queue, std::uint64_t token) override;
@@ -93,6 +94,7 @@ private:
         get_,
         atomic_,
         put_signal_,
+        put_strided_,
         fence_,
         quiet_,
         test_,

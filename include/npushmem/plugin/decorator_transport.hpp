@@ -50,6 +50,9 @@ public:
     Code put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) override {
         return inner_.put_signal(queue, op, token);
     }
+    Code put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) override {
+        return inner_.put_strided(queue, op, token);
+    }
     Code fence(std::uint64_t queue) override { return inner_.fence(queue); }
     Code quiet(std::uint64_t queue) override { return inner_.quiet(queue); }
     Code test(std::uint64_t queue, std::uint64_t token) override { return inner_.test(queue, token); }

@@ -121,6 +121,13 @@ public:
     Code put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) override {
         return as_code(table_.put_signal(self_, queue, &op, token));
     }
+    // A decorator gets its inner table from the host, which may be of an earlier minor version.
+    Code put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) override {
+        if (table_.struct_size < offsetof(npushmem_transport_v1, put_strided) + sizeof table_.put_strided)
+            return Code::unsupported;
+        return table_.put_strided == nullptr ? Code::unsupported
+                                             : as_code(table_.put_strided(self_, queue, &op, token));
+    }
     Code fence(std::uint64_t queue) override { return as_code(table_.fence(self_, queue)); }
     Code quiet(std::uint64_t queue) override { return as_code(table_.quiet(self_, queue)); }
     Code test(std::uint64_t queue, std::uint64_t token) override { return as_code(table_.test(self_, queue, token)); }
@@ -129,7 +136,7 @@ public:
         out.struct_size = sizeof out;  // the rest stays unset: calls are frequent and mostly find nothing
         return as_code(table_.poll_event(self_, &out));
     }
-    // A decorator gets its inner table from the host, which may be of an earlier minor version.
+    // As for put_strided.
     Code forget(int pe) override {
         if (table_.struct_size < offsetof(npushmem_transport_v1, forget) + sizeof table_.forget) return Code::ok;
         return table_.forget == nullptr ? Code::ok : as_code(table_.forget(self_, pe));

@@ -17,9 +17,9 @@
  * any time. The caller must not release memory that an operation in flight uses.
  *
  * Ordering: operations posted to a queue are unordered until `fence`, which orders all earlier updates (puts,
- * put_signals, all atomics but FETCH) to each peer before all later operations to the same peer. Only their completion
- * orders earlier gets and FETCHes. put_signal delivers its data before its signal. (OpenSHMEM 1.6, section "Memory
- * Ordering Routines".)
+ * strided puts, put_signals, all atomics but FETCH) to each peer before all later operations to the same peer. Only
+ * their completion orders earlier gets and FETCHes. put_signal delivers its data before its signal. (OpenSHMEM 1.6,
+ * section "Memory Ordering Routines".)
  *
  * Torn words: a put of 4 or 8 bytes whose source and target are aligned to its size is one store at the target: no load
  * and no get of the word sees a mixture of old and new bytes. An aligned get of 4 or 8 bytes is likewise one load.
@@ -50,11 +50,11 @@
  * A refused call has no effect, and the instance remains usable. The addresses of structures and of local memory are
  * not checked.
  *
- * Completion: the token of a put or put_signal completes when its source may be changed again; the token of a get or a
- * fetching atomic when the fetched value is in place. `quiet` returns NPUSHMEM_OK when everything posted to the queue
- * is complete in this sense and delivered at its target. `test` and `quiet` make progress for their queue, so that a
- * caller may wait by repeating one of them. An operation may also fail after it was posted: then `test` of its token,
- * or the next `quiet` of its queue, returns the code, once; `poll_event` may have the message.
+ * Completion: the token of a put, put_strided or put_signal completes when its source may be changed again; the token
+ * of a get or a fetching atomic when the fetched value is in place. `quiet` returns NPUSHMEM_OK when everything posted
+ * to the queue is complete in this sense and delivered at its target. `test` and `quiet` make progress for their queue,
+ * so that a caller may wait by repeating one of them. An operation may also fail after it was posted: then `test` of
+ * its token, or the next `quiet` of its queue, returns the code, once; `poll_event` may have the message.
  */
 #ifndef NPUSHMEM_PLUGIN_TRANSPORT_H
 #define NPUSHMEM_PLUGIN_TRANSPORT_H
@@ -89,6 +89,7 @@ extern "C" {
 /* Since minor 1. Operations are delivered to a PE that makes no call. Without it a PE must call progress, quiet or test
  * so that operations to it are delivered. */
 #define NPUSHMEM_CAP_TARGET_PROGRESS UINT64_C(0x800)
+#define NPUSHMEM_CAP_PUT_STRIDED UINT64_C(0x1000) /* since minor 1 */
 
 /* Atomic operations. Fetching ones return the old value into `result`. */
 #define NPUSHMEM_ATOMIC_FETCH 0
@@ -111,6 +112,9 @@ extern "C" {
 /* Upper bounds for the host's buffers. */
 #define NPUSHMEM_ADDRESS_MAX 256 /* bytes of an endpoint address */
 #define NPUSHMEM_HANDLE_MAX 256  /* bytes of an exported memory handle */
+
+/* Upper bound for the data of one put_strided, in bytes: what a transport can copy into one message. */
+#define NPUSHMEM_PUT_STRIDED_MAX 2048
 
 /* Identity of a host for reachability. Two PEs are on one host if `machine`, `space` and `emulated` are equal
  * (npushmem::is_same_host in transport.hpp). Two PEs with equal identities can map each other's memory if the system's
@@ -191,7 +195,7 @@ typedef struct npushmem_memory {
     uint64_t mapping_bytes;
 } npushmem_memory;
 
-/* The three operations below carry no size: they do not change within a major version.
+/* The four operations below carry no size: they do not change within a major version.
  * One put or get. `remote` names an imported region; `offset` counts bytes from its start. */
 typedef struct npushmem_rma {
     int32_t pe;
@@ -222,6 +226,15 @@ typedef struct npushmem_put_signal {
     uint32_t operation; /* NPUSHMEM_SIGNAL_x */
     uint32_t reserved;
 } npushmem_put_signal;
+
+/* Since minor 1. `count` blocks of block.bytes bytes each. block.local and block.offset place the first one; each
+ * further block begins local_stride and remote_stride bytes after the one before it. */
+typedef struct npushmem_put_strided {
+    npushmem_rma block;
+    uint64_t count;
+    uint64_t remote_stride;
+    uint64_t local_stride;
+} npushmem_put_strided;
 
 /* An error that belongs to no pending call. */
 typedef struct npushmem_event {
@@ -297,6 +310,12 @@ typedef struct npushmem_transport_v1 {
      * release_memory, and its mapped memory remains mapped until then. A number that is no peer's is refused with
      * NPUSHMEM_E_ARGUMENT, or has no effect. [nothing to do] */
     int32_t (*forget)(void* self, int32_t pe);
+    /* Since minor 1, with NPUSHMEM_CAP_PUT_STRIDED. Puts all blocks, each like a put of its own, in any order, with one
+     * token. NPUSHMEM_AGAIN: nothing was posted, no room. Any stride is valid, 0 included: of blocks that overlap at
+     * the target, any may prevail in each byte. A count or block size of 0 transfers nothing. NPUSHMEM_E_RANGE: the
+     * blocks have more than NPUSHMEM_PUT_STRIDED_MAX bytes together, or some byte is outside the remote memory; nothing
+     * was put. */
+    int32_t (*put_strided)(void* self, uint64_t queue, const npushmem_put_strided* op, uint64_t* token);
 } npushmem_transport_v1;
 
 typedef const npushmem_transport_v1* (*npushmem_transport_entry)(void);

@@ -138,6 +138,15 @@ public:
             return steps;
         });
     }
+    Code put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) override {
+        const std::lock_guard lock(fabric_.mutex_);
+        const std::uint64_t extent = extent_of(op);
+        const Located at = locate(op.block.pe, op.block.remote, op.block.offset, extent);
+        if (at.code != Code::ok) return at.code;
+        if (extent > 0 && op.block.local == nullptr) return Code::argument;
+        return post(queue, op.block.pe, {at.region, 0}, token, true,
+                    [&](bool& buffered) { return put_strided_steps(at.address, op, buffered); });
+    }
     Code fence(std::uint64_t queue) override {
         const std::lock_guard lock(fabric_.mutex_);
         const auto found = queues_.find(queue);
@@ -209,8 +218,9 @@ private:
 
     [[nodiscard]] Reach reach_of(int pe) const {
         if (fabric_.reach_) return fabric_.reach_(pe_, pe);
-        return {NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL, all_atomics,
-                all_atomics, "fake fabric"};
+        return {NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL |
+                    NPUSHMEM_CAP_PUT_STRIDED,
+                all_atomics, all_atomics, "fake fabric"};
     }
     [[nodiscard]] Located locate(int pe, std::uint64_t remote, std::uint64_t offset, std::uint64_t bytes) const {
         const auto import = imports_.find(remote);
@@ -267,6 +277,36 @@ private:
         auto steps = copy_steps(to, words->data(), op.bytes);
         for (auto& step : steps) step = [words, run = std::move(step)] { run(); };
         return steps;
+    }
+
+    // Adversarial: as put_steps, and the blocks arrive in up to four parts, in ascending or descending order.
+    FakeFabric::Steps put_strided_steps(std::byte* to, const npushmem_put_strided& op, bool& buffered) {
+        constexpr std::uint64_t max_parts = 4;
+        if (extent_of(op) == 0) return put_steps(to, {}, buffered);
+        buffered = fabric_.is_adversarial() && fabric_.below(2) == 0;
+        const std::uint64_t bytes = op.block.bytes;
+        const auto* from = static_cast<const std::byte*>(op.block.local);
+        std::uint64_t stride = op.local_stride;
+        const auto words = std::make_shared<std::vector<std::uint64_t>>();
+        if (buffered) {
+            words->resize((op.count * bytes + 7) / 8);
+            auto* const copied = reinterpret_cast<std::byte*>(words->data());
+            for (std::uint64_t i = 0; i < op.count; ++i) std::memcpy(copied + i * bytes, from + i * stride, bytes);
+            from = copied;
+            stride = bytes;
+        }
+        const std::uint64_t parts = fabric_.is_adversarial() ? std::min(op.count, max_parts) : 1;
+        FakeFabric::Steps out;
+        for (std::uint64_t part = 0; part < parts; ++part) {
+            const std::uint64_t first = op.count * part / parts;
+            const std::uint64_t end = op.count * (part + 1) / parts;
+            out.emplace_back([=, remote_stride = op.remote_stride] {
+                (void)words;  // owns the copy
+                for (std::uint64_t i = first; i < end; ++i) copy(to + i * remote_stride, from + i * stride, bytes);
+            });
+        }
+        if (parts > 1 && fabric_.below(2) == 0) std::reverse(out.begin(), out.end());
+        return out;
     }
 
     template <class Match>

@@ -82,6 +82,7 @@ public:
     MOCK_METHOD(Code, get, (std::uint64_t, const npushmem_rma&, std::uint64_t*), (override));
     MOCK_METHOD(Code, atomic, (std::uint64_t, const npushmem_atomic&, std::uint64_t*), (override));
     MOCK_METHOD(Code, put_signal, (std::uint64_t, const npushmem_put_signal&, std::uint64_t*), (override));
+    MOCK_METHOD(Code, put_strided, (std::uint64_t, const npushmem_put_strided&, std::uint64_t*), (override));
     MOCK_METHOD(Code, fence, (std::uint64_t), (override));
     MOCK_METHOD(Code, quiet, (std::uint64_t), (override));
     MOCK_METHOD(Code, test, (std::uint64_t, std::uint64_t), (override));

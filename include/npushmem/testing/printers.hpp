@@ -22,8 +22,9 @@ struct Capabilities {
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Capabilities& capabilities) {
-    constexpr const char* names[] = {"map",     "put",    "get",       "atomic", "put_signal",    "ordered",
-                                     "devices", "remote", "decorator", "pins",   "reports_death", "target_progress"};
+    constexpr const char* names[] = {"map",        "put",    "get",       "atomic", "put_signal",    "ordered",
+                                     "devices",    "remote", "decorator", "pins",   "reports_death", "target_progress",
+                                     "put_strided"};
     std::uint64_t left = capabilities.bits;
     const char* separator = "";
     for (std::size_t bit = 0; bit < std::size(names); ++bit) {
@@ -111,6 +112,11 @@ inline std::ostream& operator<<(std::ostream& out, const npushmem_put_signal& op
     else
         out << "unknown operation " << op.operation;
     return out << " signal " << op.signal << ", remote " << op.signal_remote << " + " << op.signal_offset << "}";
+}
+
+inline std::ostream& operator<<(std::ostream& out, const npushmem_put_strided& op) {
+    return out << "put_strided{" << op.block << ", " << op.count << " times, strides " << op.remote_stride
+               << " remote, " << op.local_stride << " local}";
 }
 
 inline std::ostream& operator<<(std::ostream& out, const npushmem_event& event) {

@@ -60,6 +60,7 @@ public:
     Code get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
     Code atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) override;
     Code put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) override;
+    Code put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) override;
     Code fence(std::uint64_t queue) override;
     Code quiet(std::uint64_t queue) override;
     Code test(std::uint64_t queue, std::uint64_t token) override;
@@ -113,6 +114,7 @@ private:
     Code get_around_border(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token);
     Code get_in_halves(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token);
     Code get_from_cache(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token);
+    npushmem_put_strided wrong_strided(const npushmem_put_strided& op) const;
     npushmem_atomic wrong_atomic(const npushmem_atomic& op) const;
     Code atomic_of_wrong_width(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token);
     Code fetch_new_value(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token);

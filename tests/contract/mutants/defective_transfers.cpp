@@ -39,6 +39,7 @@ bool Defective::has_unfenced_queue() const {
         case Defect::fence_misses_atomics:
         case Defect::fence_misses_fetching_atomics:
         case Defect::fence_misses_put_signals:
+        case Defect::fence_misses_strided_puts:
         case Defect::fence_misses_gets:
         case Defect::fence_misses_earlier_atomics:
         case Defect::fence_misses_earlier_put_signals: return true;
@@ -173,6 +174,25 @@ Code Defective::put(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* 
     if (has(Defect::unknown_remote_accepted) && code == Code::argument) return done(token);
     if (has(Defect::unknown_queue_accepted) && code == Code::argument) return done(token);
     return code;
+}
+
+npushmem_put_strided Defective::wrong_strided(const npushmem_put_strided& op) const {
+    npushmem_put_strided out = op;
+    if (has(Defect::strided_at_source_distance)) out.remote_stride = op.local_stride;
+    if (has(Defect::strided_last_block_lost) && op.count > 1) --out.count;
+    if (has(Defect::strided_overlap_ignored) && op.local_stride < op.block.bytes) out.local_stride = 0;
+    return out;
+}
+
+Code Defective::put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) {
+    const std::lock_guard lock(mutex_);
+    if (has(Defect::strided_puts_lost) && each(100)) return done(token);
+    const Code code =
+        post(has(Defect::fence_misses_strided_puts) ? unfenced(queue) : queue, token,
+             [&](std::uint64_t q, std::uint64_t* t) { return inner().put_strided(q, wrong_strided(op), t); });
+    if (has(Defect::early_strided_token) && token != nullptr) *token = 0;
+    if (code == Code::range && has(Defect::strided_end_unchecked)) return done(token);
+    return has(Defect::unknown_queue_accepted) && code == Code::argument ? done(token) : code;
 }
 
 Code Defective::get_around_border(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {

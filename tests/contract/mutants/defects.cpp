@@ -134,6 +134,14 @@ const std::vector<DefectRow> rows = {
     {Defect::unknown_rail_is_minus_one, "unknown_rail_is_minus_one", "A device has the number -1 for an unknown rail.", {{"rails_are_plausible", "rail of defect0"}}},
     {Defect::reserved_device_field_set, "reserved_device_field_set", "A reserved field of a device is not 0.", {{"rails_are_plausible", "reserved field of defect0"}}},
     {Defect::nameless_device, "nameless_device", "A device has no name.", {{"devices_are_named", "no name"}}},
+
+    {Defect::strided_at_source_distance, "strided_at_source_distance", "The blocks of a put_strided are as distant at the target as at the source.", {{"strided_puts_arrive_whole", "before them on"}}},
+    {Defect::strided_last_block_lost, "strided_last_block_lost", "The last of several blocks is not put.", {{"strided_puts_arrive_whole", "before them on"}}},
+    {Defect::strided_overlap_ignored, "strided_overlap_ignored", "Blocks whose sources overlap are all copies of the first.", {{"strided_sources_may_overlap", "before them on"}}},
+    {Defect::early_strided_token, "early_strided_token", "The token of a put_strided is complete while the later blocks are still read.", {{"a_strided_source_can_be_reused_after_its_token", "the source was read after the token was complete"}}},
+    {Defect::strided_puts_lost, "strided_puts_lost", "Every hundredth strided put is lost.", {{"many_strided_puts_all_arrive", "strided put 99"}}},
+    {Defect::fence_misses_strided_puts, "fence_misses_strided_puts", "Strided puts are not ordered by fences.", {{"a_fence_orders_strided_puts", "the flag came before block"}, {"a_fence_orders_puts_before_strided_puts", "the flag came before word"}}},
+    {Defect::strided_end_unchecked, "strided_end_unchecked", "A put_strided with a block beyond the end of a region returns ok.", {{"wrong_strided_puts", "was accepted"}}},
 };
 // clang-format on
 
@@ -152,7 +160,7 @@ const std::vector<ExemptCase> exempt = {
     {"four_processes_all_to_all", pes_are_processes},   {"eight_processes_all_to_all", pes_are_processes},
     {"put_to_an_idle_pe", pes_are_processes},           {"get_from_an_idle_pe", pes_are_processes},
     {"atomic_on_an_idle_pe", pes_are_processes},        {"put_signal_to_an_idle_pe", pes_are_processes},
-    {"altered_addresses", pes_are_processes},
+    {"altered_addresses", pes_are_processes},           {"killed_during_strided_puts", pes_are_processes},
 };
 
 }  // namespace

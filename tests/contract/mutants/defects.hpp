@@ -114,6 +114,14 @@ enum class Defect {
     forget_of_unknown_pe_crashes,
     forget_is_always_event,
     forget_unmaps,
+    // put_strided
+    strided_at_source_distance,
+    strided_last_block_lost,
+    strided_overlap_ignored,
+    early_strided_token,
+    strided_puts_lost,
+    fence_misses_strided_puts,
+    strided_end_unchecked,
     // life and reach
     later_open_fails,
     later_open_crashes,

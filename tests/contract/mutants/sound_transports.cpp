@@ -11,8 +11,9 @@
 namespace npushmem::contract {
 namespace {
 
-constexpr std::uint64_t reference_capabilities =
-    NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL;
+constexpr std::uint64_t reference_capabilities = NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET |
+                                                 NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL |
+                                                 NPUSHMEM_CAP_PUT_STRIDED;
 
 // PEs with successive numbers map each other's memory, others do not: both kinds of pairs are there.
 Reach reach_of_reference(int from, int to) {

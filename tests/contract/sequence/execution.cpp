@@ -103,12 +103,14 @@ std::vector<Operation> simpler(const Operation& op) {
         out.push_back(op);
         out.back().*member = value;
     };
-    if (fetched_bytes(op) == 0 && op.kind != Kind::put && op.kind != Kind::atomic && op.kind != Kind::put_signal)
+    if (fetched_bytes(op) == 0 && op.kind != Kind::put && op.kind != Kind::atomic && op.kind != Kind::put_signal &&
+        op.kind != Kind::put_strided)
         return out;
     propose(&Operation::has_token, false);
     propose(&Operation::queue, 0);
     propose(&Operation::region, main_region);
     if (op.kind == Kind::put_signal) propose(&Operation::signal_region, main_region);
+    if (op.kind == Kind::put_strided) propose(&Operation::count, op.count / 2);
     if (op.kind != Kind::atomic) propose(&Operation::bytes, op.bytes / 2);
     return out;
 }

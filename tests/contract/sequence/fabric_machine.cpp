@@ -21,7 +21,7 @@ Machine::Outcome outcome_of(const Status& status) {
             false};
 }
 
-bool is_source_of(Kind kind) { return kind == Kind::put || kind == Kind::put_signal; }
+bool is_source_of(Kind kind) { return kind == Kind::put || kind == Kind::put_signal || kind == Kind::put_strided; }
 
 }  // namespace
 
@@ -116,6 +116,10 @@ npushmem_put_signal FabricMachine::put_signal(const Operation& op, std::span<std
     return out;
 }
 
+npushmem_put_strided FabricMachine::put_strided(const Operation& op, std::span<std::byte> local) const {
+    return {rma(op, local), op.count, op.stride, op.bytes};
+}
+
 Code FabricMachine::post_once(const Operation& op, std::uint64_t* token) {
     Transport& transport = pe(op).transport();
     const std::uint64_t queue = queue_number(op.pe, op.queue);
@@ -124,13 +128,14 @@ Code FabricMachine::post_once(const Operation& op, std::uint64_t* token) {
         case Kind::put: return transport.put(queue, rma(op, local), token);
         case Kind::get: return transport.get(queue, rma(op, local), token);
         case Kind::atomic: return transport.atomic(queue, atomic(op, local), token);
+        case Kind::put_strided: return transport.put_strided(queue, put_strided(op, local), token);
         default: return transport.put_signal(queue, put_signal(op, local), token);
     }
 }
 
 Machine::Outcome FabricMachine::post(const Operation& op) {
     if (is_source_of(op.kind))
-        buffers_.insert_or_assign(op.id, Buffer(op.id, pattern(op.bytes, op.salt)));
+        buffers_.insert_or_assign(op.id, Buffer(op.id, data_of(op)));
     else
         buffers_.insert_or_assign(op.id, Buffer(op.id, fetched_bytes(op), op.kind == Kind::atomic ? op.width : 1));
     std::uint64_t number = ~std::uint64_t{0};
@@ -220,7 +225,8 @@ Machine::Outcome FabricMachine::perform(const Operation& op) {
         case Kind::put:
         case Kind::get:
         case Kind::atomic:
-        case Kind::put_signal: return post(op);
+        case Kind::put_signal:
+        case Kind::put_strided: return post(op);
         case Kind::fence: return outcome_of(pe(op).fence(queue_number(op.pe, op.queue)));
         case Kind::quiet: return quiet(op);
         case Kind::wait:

@@ -49,7 +49,7 @@ private:
         std::uint64_t number;  // 0: complete
         int pe;
         int queue;
-        bool is_source;  // of a put or put_signal
+        bool is_source;  // of a put, put_signal or put_strided
     };
     struct SecondRegion {
         std::unique_ptr<Slice> slice;
@@ -65,6 +65,7 @@ private:
     [[nodiscard]] npushmem_rma rma(const Operation& op, std::span<std::byte> local) const;
     [[nodiscard]] npushmem_atomic atomic(const Operation& op, std::span<std::byte> result) const;
     [[nodiscard]] npushmem_put_signal put_signal(const Operation& op, std::span<std::byte> local) const;
+    [[nodiscard]] npushmem_put_strided put_strided(const Operation& op, std::span<std::byte> local) const;
     Outcome test(const Operation& op);
     Outcome quiet(const Operation& op);
     void record_completion(int id, Token& token);

@@ -15,10 +15,11 @@ struct Weight {
     Kind kind;
     std::uint64_t weight;
 };
-constexpr std::array<Weight, 14> weights{{{Kind::put, 20},
+constexpr std::array<Weight, 15> weights{{{Kind::put, 20},
                                           {Kind::get, 16},
                                           {Kind::atomic, 28},
                                           {Kind::put_signal, 10},
+                                          {Kind::put_strided, 8},
                                           {Kind::fence, 8},
                                           {Kind::quiet, 5},
                                           {Kind::wait, 6},
@@ -49,6 +50,7 @@ public:
         if (!recent_.empty() && below(3) == 0) repeat_place(op, recent_[below(recent_.size())]);
         if (op.kind == Kind::atomic) choose_atomic(op);
         if (op.kind == Kind::put_signal) choose_signal(op);
+        if (op.kind == Kind::put_strided) choose_blocks(op);
         if (op.kind == Kind::wait || op.kind == Kind::poll) {
             const auto ids = model.waitable(op.pe);
             if (!ids.empty()) op.waits_for = ids[below(ids.size())];
@@ -60,7 +62,7 @@ public:
     void record(const Operation& op) {
         constexpr std::size_t max_recent = 6;
         if (op.bytes == 0 && op.kind != Kind::atomic) return;
-        if (op.kind > Kind::put_signal) return;
+        if (op.kind > Kind::put_strided) return;
         recent_.push_back(op);
         if (recent_.size() > max_recent) recent_.pop_front();
     }
@@ -113,6 +115,11 @@ private:
         op.operand = operand();
         op.signal_region = any_region();
         op.signal_offset = any_word();
+    }
+    // Most gaps are smaller than an atomic's word, so that operations of other kinds meet the blocks and the gaps.
+    void choose_blocks(Operation& op) {
+        op.count = below(6);
+        op.stride = op.bytes + below(3) * below(9);
     }
     // Small values, which carry into few bits, and large ones.
     std::uint64_t operand() { return below(2) == 0 ? below(4) : random_(); }

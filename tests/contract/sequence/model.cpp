@@ -78,9 +78,13 @@ Model::Model(const World& world) : world_(world) {
 std::vector<Model::Access> Model::accesses_of(const Operation& op) {
     std::vector<Access> out;
     const bool atomic = op.kind == Kind::atomic;
-    const std::uint64_t bytes = atomic ? op.width : op.bytes;
+    const std::uint64_t blocks = blocks_of(op);
+    const std::uint64_t bytes = atomic ? op.width : blocks == 0 ? 0 : op.bytes;
     const bool updates = atomic ? op.operation != NPUSHMEM_ATOMIC_FETCH : op.kind != Kind::get;
-    out.push_back({op, op.region, op.offset, op.offset + bytes, updates, false, false});
+    for (std::uint64_t i = 0; i < std::max<std::uint64_t>(blocks, 1); ++i) {
+        const std::uint64_t begin = op.offset + i * op.stride;
+        out.push_back({op, op.region, begin, begin + bytes, updates, false, false});
+    }
     if (op.kind == Kind::put_signal)
         out.push_back({op, op.signal_region, op.signal_offset, op.signal_offset + 8, true, true, false});
     return out;
@@ -143,12 +147,14 @@ bool Model::admits_atomic(const Operation& op, const Offer& offer) const {
 bool Model::admits_data(const Operation& op) const {
     const Offer* const offer = world_.find(op.pe, op.to);
     if (offer == nullptr || !queue_exists(op.pe, op.queue)) return false;
-    const std::uint64_t needs = op.kind == Kind::put          ? NPUSHMEM_CAP_PUT
-                                : op.kind == Kind::get        ? NPUSHMEM_CAP_GET
-                                : op.kind == Kind::put_signal ? NPUSHMEM_CAP_PUT_SIGNAL
-                                                              : NPUSHMEM_CAP_ATOMIC;
+    const std::uint64_t needs = op.kind == Kind::put           ? NPUSHMEM_CAP_PUT
+                                : op.kind == Kind::get         ? NPUSHMEM_CAP_GET
+                                : op.kind == Kind::put_signal  ? NPUSHMEM_CAP_PUT_SIGNAL
+                                : op.kind == Kind::put_strided ? NPUSHMEM_CAP_PUT_STRIDED
+                                                               : NPUSHMEM_CAP_ATOMIC;
     if ((offer->capabilities & needs) == 0) return false;
     if (op.kind == Kind::atomic && !admits_atomic(op, *offer)) return false;
+    if (op.kind == Kind::put_strided && op.stride < op.bytes) return false;
     const auto accesses = accesses_of(op);
     if (op.kind == Kind::put_signal) {
         if (op.signal_offset % 8 != 0) return false;
@@ -166,7 +172,8 @@ bool Model::admits(const Operation& op) const {
         case Kind::put:
         case Kind::get:
         case Kind::atomic:
-        case Kind::put_signal: return admits_data(op);
+        case Kind::put_signal:
+        case Kind::put_strided: return admits_data(op);
         case Kind::fence:
         case Kind::quiet: return queue_exists(op.pe, op.queue);
         case Kind::wait:
@@ -245,6 +252,14 @@ void Model::apply_atomic(const Operation& op) {
     std::memcpy(memory_.at({op.to, op.region}).data() + op.offset, &value, op.width);
 }
 
+void Model::put_blocks(const Operation& op) {
+    const auto data = data_of(op);
+    const auto to = std::span(memory_.at({op.to, op.region}));
+    for (std::uint64_t i = 0; i < blocks_of(op); ++i)
+        std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(i * op.bytes), op.bytes,
+                    to.begin() + static_cast<std::ptrdiff_t>(op.offset + i * op.stride));
+}
+
 void Model::apply_data(const Operation& op) {
     if (op.kind == Kind::atomic) {
         apply_atomic(op);
@@ -252,9 +267,7 @@ void Model::apply_data(const Operation& op) {
         const auto from = std::span(memory_.at({op.to, op.region})).subspan(op.offset, op.bytes);
         expected_[op.id].assign(from.begin(), from.end());
     } else {
-        const auto data = pattern(op.bytes, op.salt);
-        std::copy(data.begin(), data.end(),
-                  memory_.at({op.to, op.region}).begin() + static_cast<std::ptrdiff_t>(op.offset));
+        put_blocks(op);
     }
     if (op.kind == Kind::put_signal) {
         std::byte* const signal = memory_.at({op.to, op.signal_region}).data() + op.signal_offset;
@@ -287,7 +300,8 @@ void Model::apply(const Operation& op) {
         case Kind::put:
         case Kind::get:
         case Kind::atomic:
-        case Kind::put_signal: apply_data(op); break;
+        case Kind::put_signal:
+        case Kind::put_strided: apply_data(op); break;
         case Kind::fence:
             for (Access& access : outstanding_)
                 if (access.op.pe == op.pe && access.op.queue == op.queue) access.fenced = true;

@@ -85,6 +85,7 @@ private:
     [[nodiscard]] bool is_determined(const Access& access) const;
     [[nodiscard]] bool can_access(int pe, int to, int region) const;
     [[nodiscard]] bool in_use(int pe, int to, int region) const;
+    void put_blocks(const Operation& op);
     void apply_data(const Operation& op);
     void apply_atomic(const Operation& op);
     void finish_queue(int pe, int queue);

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "npushmem/plugin/transport.h"
+#include "tests/contract/patterns.hpp"
 
 namespace npushmem::contract::sequence {
 namespace {
@@ -46,6 +47,9 @@ std::string call_text(const Operation& op) {
         case Kind::get: return "get(" + target_text(op) + ", " + to_string(op.bytes) + " bytes)";
         case Kind::atomic: return "atomic(" + atomic_text(op) + ")";
         case Kind::put_signal: return "put_signal(" + signal_text(op) + ")";
+        case Kind::put_strided:
+            return "put_strided(" + data_text(op) + ", " + to_string(op.count) + " times, stride " +
+                   to_string(op.stride) + ")";
         case Kind::fence: return "fence(queue " + to_string(op.queue) + ")";
         case Kind::quiet: return "quiet(queue " + to_string(op.queue) + ")";
         case Kind::wait: return "wait(token of " + to_string(op.waits_for) + ")";
@@ -69,6 +73,10 @@ std::string hex(std::uint64_t value) {
 }
 
 const char* region_name(int region) { return region == main_region ? "main" : "second"; }
+
+std::uint64_t blocks_of(const Operation& op) { return op.kind == Kind::put_strided ? op.count : 1; }
+
+std::vector<std::byte> data_of(const Operation& op) { return pattern(op.bytes * blocks_of(op), op.salt); }
 
 bool fetches(std::uint8_t operation) { return operation == NPUSHMEM_ATOMIC_FETCH || operation >= NPUSHMEM_ATOMIC_SWAP; }
 

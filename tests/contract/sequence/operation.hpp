@@ -14,6 +14,7 @@ enum class Kind {
     get,
     atomic,
     put_signal,
+    put_strided,
     fence,
     quiet,
     wait,  // until the token of an earlier operation is complete
@@ -45,8 +46,10 @@ struct Operation {
     int to = 0;
     int region = main_region;  // of `to`
     std::uint64_t offset = 0;
-    std::uint64_t bytes = 0;  // of the data of a put, get or put_signal
-    std::uint64_t salt = 0;   // of the pattern that is put
+    std::uint64_t bytes = 0;   // of the data of a put, get or put_signal, or of a block of a put_strided
+    std::uint64_t count = 1;   // of blocks
+    std::uint64_t stride = 0;  // at the target, between the beginnings of blocks; at least `bytes`
+    std::uint64_t salt = 0;    // of the pattern that is put
     bool has_token = false;
     int waits_for = 0;           // wait and poll: the id of an earlier operation of this PE
     std::uint8_t operation = 0;  // NPUSHMEM_ATOMIC_x or NPUSHMEM_SIGNAL_x
@@ -59,6 +62,10 @@ struct Operation {
 
 using Sequence = std::vector<Operation>;
 
+// The number of blocks that the operation transfers; 1 for all kinds but put_strided.
+std::uint64_t blocks_of(const Operation& op);
+// The source of a put, put_signal or put_strided: its blocks, one after another.
+std::vector<std::byte> data_of(const Operation& op);
 // Whether the atomic operation returns the old value.
 bool fetches(std::uint8_t operation);
 // The number of bytes that the operation fetches; 0 for the others.

@@ -33,7 +33,8 @@ World complete_world(int npes) {
     for (int from = 0; from < npes; ++from)
         for (int to = 0; to < npes; ++to)
             out.offers.push_back({from, to,
-                                  NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL,
+                                  NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL |
+                                      NPUSHMEM_CAP_PUT_STRIDED,
                                   all, all});
     return out;
 }
@@ -50,7 +51,8 @@ public:
             case Kind::put:
             case Kind::get:
             case Kind::atomic:
-            case Kind::put_signal: queue.held.push_back({op, queue.epoch}); break;
+            case Kind::put_signal:
+            case Kind::put_strided: queue.held.push_back({op, queue.epoch}); break;
             case Kind::fence: ++queue.epoch; break;
             case Kind::quiet:
                 while (!queue.held.empty()) step(queue);
@@ -115,6 +117,12 @@ private:
             if (defect_ == Defect::puts_of_other_queues_lose_a_byte && op.queue != 0 && !data.empty()) data.pop_back();
             if (defect_ == Defect::signals_without_data && op.kind == Kind::put_signal) data.clear();
             std::copy(data.begin(), data.end(), place(op));
+        }
+        if (op.kind == Kind::put_strided) {
+            const auto data = data_of(op);
+            for (std::uint64_t i = 0; i < op.count; ++i)
+                std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(i * op.bytes), op.bytes,
+                            place(op) + i * op.stride);
         }
         if (op.kind == Kind::put_signal) {
             std::byte* const signal = memory_.at({op.to, op.signal_region}).data() + op.signal_offset;
@@ -186,7 +194,7 @@ TEST(ContractSequence, UsesEveryKindOfOperation) {
             if (op.kind == Kind::atomic) atomics.insert(op.operation * 2 + (op.width == 4 ? 0 : 1));
         }
     }
-    EXPECT_EQ(kinds.size(), 14U);
+    EXPECT_EQ(kinds.size(), 15U);
     EXPECT_EQ(atomics.size(), std::size_t{2 * NPUSHMEM_ATOMIC_COUNT});
 }
 

@@ -91,7 +91,7 @@ TEST(TransportTable, LayoutIsLocked) {
     EXPECT_EQ(offsetof(npushmem_transport_v1, open), 48U);
     EXPECT_EQ(offsetof(npushmem_transport_v1, devices), 136U);
     EXPECT_EQ(offsetof(npushmem_transport_v1, forget), 232U);
-    EXPECT_EQ(sizeof(npushmem_transport_v1), 240U);
+    EXPECT_EQ(sizeof(npushmem_transport_v1), 248U);
     EXPECT_EQ(sizeof(npushmem_rma), 40U);
     EXPECT_EQ(sizeof(npushmem_atomic), 48U);
     EXPECT_EQ(sizeof(npushmem_put_signal), 72U);

@@ -103,6 +103,30 @@ TEST_F(RemoteAccessTest, ManyAdjacentBlocksAreOnePutPerStagingBuffer) {
     end();
 }
 
+auto blocks(std::uint64_t offset, const void* local, std::uint64_t count) {
+    return AllOf(Field(&npushmem_put_strided::block,
+                       AllOf(request(offset, 8), Field(&npushmem_rma::remote, 77), Field(&npushmem_rma::local, local))),
+                 Field(&npushmem_put_strided::count, count), Field(&npushmem_put_strided::remote_stride, 9000),
+                 Field(&npushmem_put_strided::local_stride, 16));
+}
+
+TEST_F(RemoteAccessTest, ShortDistantBlocksArePutTogetherWhereTheTransportCan) {
+    reach_with(everything | NPUSHMEM_CAP_PUT_STRIDED);
+    expect_meeting();
+    expect_parting();
+    std::vector<long> source(600);
+    InSequence order;
+    EXPECT_CALL(transport, put_strided(9, blocks(40, source.data(), 256), _))
+        .WillOnce(DoAll(SetArgPointee<2>(31), Return(Code::ok)));
+    EXPECT_CALL(transport, put_strided(9, blocks(40 + 256 * 9000, &source[512], 44), _)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, test(9, 31)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(access->put_blocks(1, {40, 9000, 16, 8, 300}, source.data()).ok());
+    EXPECT_CALL(transport, put(9, request(0, 264), _)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, put(9, request(9000, 264), _)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(access->put_blocks(1, {0, 9000, 264, 264, 2}, source.data()).ok()) << "long blocks, one by one";
+    end();
+}
+
 // Gaps between the blocks are read too, but not the gap after the last one.
 TEST_F(RemoteAccessTest, BlocksWithSmallGapsAreOneGet) {
     reach_with(everything);

@@ -99,13 +99,15 @@ TEST_F(Fault, TheSeedDeterminesTheRun) {
 }
 
 TEST_F(Fault, FailsTheRequestedCall) {
-    host_.set("FAULT_FAIL", "put:2:timeout,import_memory:1:peer_dead,quiet:3:aborted");
+    host_.set("FAULT_FAIL", "put:2:timeout,put_strided:1:range,import_memory:1:peer_dead,quiet:3:aborted");
     host_.set("FAULT_AGAIN", "0");
     const auto fault = open();
     const std::uint64_t queue = fault->create_queue().value();
     EXPECT_EQ(fault->put(queue, {}, nullptr), Code::ok);
     EXPECT_EQ(fault->put(queue, {}, nullptr), Code::timeout);
     EXPECT_EQ(fault->put(queue, {}, nullptr), Code::ok);
+    EXPECT_EQ(fault->put_strided(queue, {}, nullptr), Code::range);
+    EXPECT_EQ(fault->put_strided(queue, {}, nullptr), Code::ok);
     const auto imported = fault->import_memory(0, {});
     EXPECT_EQ(imported.status().code(), Code::peer_dead);
     EXPECT_THAT(imported.status().message(), HasSubstr("FAULT_FAIL"));

@@ -101,7 +101,7 @@ TEST_F(Hccs, EnginesProgressWithoutTheCaller) {
     op.signal = 1;
     ASSERT_EQ(origin().transport().put_signal(origin().queue(), op, &token), Code::ok);
     auto* const signal = reinterpret_cast<std::uint64_t*>(pes_[1]->memory().data());
-    const contract::Deadline deadline(std::chrono::seconds(60));
+    contract::Deadline deadline(std::chrono::seconds(60));
     // Acquire: pairs with the engine's release of the signal.
     while (std::atomic_ref(*signal).load(std::memory_order_acquire) != 1 && !deadline.expired()) ::usleep(100);
     EXPECT_FALSE(deadline.expired()) << "nobody carried it out";

@@ -86,6 +86,48 @@ TEST_P(EveryWire, AFencedPutNeverOvertakes) {
     });
 }
 
+// The even words of the data in one call, the odd ones in another, the flag as a single block.
+TEST_P(EveryWire, AFencedStridedPutNeverOvertakes) {
+    never_before_the_data([](World& world, std::uint64_t* data, std::uint64_t round, const Watch& watch) {
+        const auto put = [&](std::size_t first, std::uint64_t* source, std::uint64_t count) {
+            const npushmem_put_strided op{world.rma(1, first, source, 1), count, 16, 16};
+            std::uint64_t token = 1;
+            EXPECT_EQ(world.finish([&] { return world.at(0).put_strided(world.queue[0], op, &token); }, watch),
+                      Code::ok);
+            EXPECT_EQ(world.finish([&] { return world.at(0).test(world.queue[0], token); }, watch), Code::ok);
+        };
+        put(0, data, data_words / 2);
+        put(1, data + 1, data_words / 2);
+        std::fill_n(data, data_words, 0);  // they are complete
+        EXPECT_EQ(world.at(0).fence(world.queue[0]), Code::ok);
+        put(flag_word, &round, 1);
+        std::fill_n(data, data_words, round + 1);
+    });
+}
+
+TEST_P(EveryWire, AStridedPutIsCheckedAsAWhole) {
+    const auto world = make_world(1);
+    std::uint64_t value = 5;
+    const auto put = [&](std::size_t index, std::uint64_t count, std::uint64_t stride) {
+        const npushmem_put_strided op{world->rma(1, index, &value, 1), count, stride, 0};
+        return world->finish([&] { return world->at(0).put_strided(world->queue[0], op, nullptr); });
+    };
+    EXPECT_EQ(put(0, 2, 127 * 8), Code::ok);
+    EXPECT_EQ(put(1, 2, 127 * 8), Code::range);
+    EXPECT_EQ(put(2, 2, ~std::uint64_t{7}), Code::range);
+    EXPECT_EQ(put(3, NPUSHMEM_PUT_STRIDED_MAX / 8 + 1, 0), Code::range);
+    EXPECT_EQ(put(128, 0, 8), Code::ok) << "nothing, at the end";
+    npushmem_put_strided nowhere{world->rma(1, 4, nullptr, 1), 1, 0, 0};
+    EXPECT_EQ(world->at(0).put_strided(world->queue[0], nowhere, nullptr), Code::argument);
+    EXPECT_EQ(world->quiet(), Code::ok);
+    EXPECT_EQ(world->word(1, 0), 5U);
+    EXPECT_EQ(world->word(1, 127), 5U);
+    for (std::size_t i = 1; i < 127; ++i) EXPECT_EQ(world->word(1, i), 0U) << "word " << i;
+    world->wires[0]->lose = 1;
+    (void)world->at(0).progress();
+    EXPECT_EQ(put(0, 2, 8), Code::peer_dead);
+}
+
 TEST_P(EveryWire, AFencedAtomicNeverOvertakes) {
     never_before_the_data([](World& world, std::uint64_t* data, std::uint64_t round, const Watch& watch) {
         put_words(world, data, watch);
@@ -407,8 +449,8 @@ TEST(NetworkTransport, PostsASignalAlthoughTheWireAlwaysReportsWork) {
 
 // The failure cannot be reported, because not even the requesting queue is known.
 TEST(NetworkTransport, ATruncatedRequestIsAnEventAtTheTarget) {
-    for (const MessageKind kind :
-         {MessageKind::atomic, MessageKind::put, MessageKind::put_signal, MessageKind::flush}) {
+    for (const MessageKind kind : {MessageKind::atomic, MessageKind::put, MessageKind::put_strided,
+                                   MessageKind::put_signal, MessageKind::flush}) {
         World world(Delivery::in_order);
         world.start();
         MessageHeader head;

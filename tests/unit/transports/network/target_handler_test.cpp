@@ -110,6 +110,47 @@ TEST_F(TargetHandlerTest, PutsData) {
     EXPECT_EQ(flush(4), Code::protocol);
 }
 
+TEST_F(TargetHandlerTest, PutsBlocks) {
+    const std::uint64_t data[] = {1, 2, 3};
+    const auto payload = std::as_bytes(std::span(data));
+    PutStridedRequest request;
+    request.region = region_;
+    request.offset = 8;
+    request.stride = 24;
+    request.bytes = 8;
+    request.count = 3;
+    EXPECT_FALSE(handle(request, MessageKind::put_strided, payload).has_value());
+    EXPECT_EQ(words_, (std::array<std::uint64_t, 8>{0, 1, 0, 0, 2, 0, 0, 3}));
+    EXPECT_EQ(flush(), Code::ok);
+}
+
+// Nothing is written where a field of the message is wrong.
+TEST_F(TargetHandlerTest, RefusesMalformedBlocks) {
+    PutStridedRequest request;
+    request.region = region_;
+    request.stride = 16;
+    request.bytes = 8;
+    request.count = 4;
+    const auto outcome = [&](std::size_t payload, auto PutStridedRequest::*field, std::uint64_t value) {
+        PutStridedRequest wrong = request;
+        wrong.*field = static_cast<std::remove_reference_t<decltype(wrong.*field)>>(value);
+        handle(wrong, MessageKind::put_strided, Bytes(payload, std::byte{1}));
+        return flush();
+    };
+    EXPECT_EQ(outcome(31, &PutStridedRequest::region, region_), Code::protocol);
+    EXPECT_EQ(outcome(32, &PutStridedRequest::region, region_ + 1), Code::range);
+    EXPECT_EQ(outcome(32, &PutStridedRequest::offset, 9), Code::range);
+    EXPECT_EQ(outcome(32, &PutStridedRequest::offset, ~std::uint64_t{0}), Code::range);
+    EXPECT_EQ(outcome(32, &PutStridedRequest::stride, 19), Code::range);
+    EXPECT_EQ(outcome(32, &PutStridedRequest::stride, ~std::uint64_t{15}), Code::range);
+    EXPECT_EQ(outcome(32, &PutStridedRequest::stride, std::uint64_t{1} << 63), Code::range);
+    EXPECT_EQ(outcome(32, &PutStridedRequest::bytes, 65535), Code::protocol);
+    EXPECT_EQ(outcome(65535 * 8, &PutStridedRequest::count, 65535), Code::range);
+    EXPECT_EQ(outcome(32, &PutStridedRequest::count, 0), Code::ok);
+    EXPECT_EQ(outcome(32, &PutStridedRequest::bytes, 0), Code::ok);
+    EXPECT_EQ(words_, (std::array<std::uint64_t, 8>{}));
+}
+
 TEST_F(TargetHandlerTest, TheNextFlushReportsAFailureOnce) {
     handle(atomic(NPUSHMEM_ATOMIC_SET, 8, sizeof words_, 1), MessageKind::atomic);
     handle(atomic(NPUSHMEM_ATOMIC_COUNT, 8, 0, 1), MessageKind::atomic);

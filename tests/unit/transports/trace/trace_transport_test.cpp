@@ -66,6 +66,10 @@ TEST_F(Trace, WritesEachCallWithItsArgumentsAndResult) {
     EXPECT_EQ(trace->put(9, {4, 0, 8, 64, &byte, 1}, nullptr), Code::ok);
     EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE),
                 Contains(HasSubstr("pe 2: put(queue 9, pe 4, memory 8 + 64, 1 bytes) -> ok")));
+    EXPECT_EQ(trace->put_strided(9, {{4, 0, 8, 64, &byte, 1}, 3, 16, 2}, nullptr), Code::ok);
+    EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE),
+                Contains(HasSubstr("pe 2: put_strided(queue 9, pe 4, memory 8 + 64, 1 bytes, 3 times, 16 bytes apart "
+                                   "there and 2 here) -> ok")));
 }
 
 TEST_F(Trace, PassesResultsThrough) {

@@ -23,7 +23,8 @@ TEST(Printers, NameCodesAndFailures) {
 TEST(Printers, NameCapabilitiesAndReach) {
     EXPECT_EQ(PrintToString(Capabilities{}), "no capabilities");
     EXPECT_EQ(PrintToString(Capabilities{NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT_SIGNAL}), "map, put_signal");
-    EXPECT_EQ(PrintToString(Capabilities{NPUSHMEM_CAP_TARGET_PROGRESS}), "target_progress");
+    EXPECT_EQ(PrintToString(Capabilities{NPUSHMEM_CAP_TARGET_PROGRESS | NPUSHMEM_CAP_PUT_STRIDED}),
+              "target_progress, put_strided");
     EXPECT_EQ(PrintToString(Capabilities{NPUSHMEM_CAP_GET | std::uint64_t{1} << 40}), "get, 0x10000000000");
     EXPECT_EQ(PrintToString(Capabilities{std::uint64_t{1} << 40}), "0x10000000000");
     EXPECT_EQ(PrintToString(Reach{NPUSHMEM_CAP_PUT, 0, 0, "same host"}), "reach{put; \"same host\"}");
@@ -55,6 +56,8 @@ TEST(Printers, ShowThePlaceOfOperations) {
     signal.signal_offset = 128;
     signal.operation = NPUSHMEM_SIGNAL_ADD;
     EXPECT_EQ(PrintToString(signal), "put_signal{" + PrintToString(rma) + ", add signal 2, remote 9 + 128}");
+    EXPECT_EQ(PrintToString(npushmem_put_strided{rma, 3, 24, 8}),
+              "put_strided{" + PrintToString(rma) + ", 3 times, strides 24 remote, 8 local}");
 }
 
 TEST(Printers, ShowPeersAndEvents) {

@@ -48,6 +48,18 @@ struct RegisteredMemory {
     Bytes handle;
 };
 
+// The number of bytes at the target from the beginning of the first block to the end of the last one; 0 for no data.
+// The largest number, which no region contains, if the operation is too large or the number overflows.
+inline std::uint64_t extent_of(const npushmem_put_strided& op) {
+    constexpr std::uint64_t too_large = ~std::uint64_t{0};
+    const std::uint64_t bytes = op.block.bytes;
+    if (bytes == 0 || op.count == 0) return 0;
+    if (bytes > NPUSHMEM_PUT_STRIDED_MAX || op.count > NPUSHMEM_PUT_STRIDED_MAX / bytes) return too_large;
+    const std::uint64_t steps = op.count - 1;
+    if (steps > 0 && op.remote_stride > (too_large - bytes) / steps) return too_large;
+    return steps * op.remote_stride + bytes;
+}
+
 // Whether two PEs are on one host, so that they can reach each other through it: shared memory, Unix sockets, process
 // numbers. Ignores the users, whose permissions may still forbid an access.
 inline bool is_same_host(const npushmem_host_id& a, const npushmem_host_id& b) {
@@ -134,6 +146,9 @@ public:
     virtual Code get(std::uint64_t, const npushmem_rma&, std::uint64_t* /*token*/) { return Code::unsupported; }
     virtual Code atomic(std::uint64_t, const npushmem_atomic&, std::uint64_t* /*token*/) { return Code::unsupported; }
     virtual Code put_signal(std::uint64_t, const npushmem_put_signal&, std::uint64_t* /*token*/) {
+        return Code::unsupported;
+    }
+    virtual Code put_strided(std::uint64_t, const npushmem_put_strided&, std::uint64_t* /*token*/) {
         return Code::unsupported;
     }
     virtual Code fence(std::uint64_t queue) = 0;

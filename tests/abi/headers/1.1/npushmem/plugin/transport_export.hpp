@@ -195,6 +195,10 @@ struct TransportTrampolines {
                                    std::uint64_t* token) noexcept {
         return guarded_call(self, op->data.pe, "put_signal", [&] { return of(self).put_signal(queue, *op, token); });
     }
+    static std::int32_t put_strided(void* self, std::uint64_t queue, const npushmem_put_strided* op,
+                                    std::uint64_t* token) noexcept {
+        return guarded_call(self, op->block.pe, "put_strided", [&] { return of(self).put_strided(queue, *op, token); });
+    }
     static std::int32_t fence(void* self, std::uint64_t queue) noexcept {
         return guarded_call(self, -1, "fence", [&] { return of(self).fence(queue); });
     }
@@ -253,6 +257,7 @@ struct TransportTrampolines {
         t.progress = progress;
         t.poll_event = poll_event;
         t.forget = forget;
+        t.put_strided = put_strided;
     }
 };
 
