@@ -15,7 +15,9 @@ void team_messages(Input input) {
     std::memcpy(message.words.data(), words.data(), words.size());
     const auto refusal = FormationRefusal::parse(message.words, 1);
     const Status status = refusal.status(leader, 4);
-    require(!status.ok() && !status.message().empty(), "a refusal is no failure");
+    const bool without_code = refusal.reason == FormationRefusal::Reason::failed && refusal.details[0] == 0;
+    require(without_code || !status.ok(), "a refusal is no failure");
+    require_message(status);
     const auto again = FormationRefusal::parse(refusal.words(), 1);
     require(again.words() == refusal.words(), "a refusal changes by formatting and parsing");
 
