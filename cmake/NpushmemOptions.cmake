@@ -6,6 +6,7 @@ option(NPUSHMEM_BUILD_BENCH "Build npushmem-perf and the benchmarks" ON)
 option(NPUSHMEM_WERROR "Treat warnings as errors" OFF)
 option(NPUSHMEM_UNITY_BUILD "Compile the files of a folder in groups: half of the time, but a missing #include is not seen" OFF)
 set(NPUSHMEM_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=<value>; empty for none")
+option(NPUSHMEM_FUZZ "Link the fuzz targets with libFuzzer, which needs clang: the preset fuzz" OFF)
 option(NPUSHMEM_SANITIZE_LIGHTLY "Without the checks of undefined behaviour that cost half of the compile time" OFF)
 
 set(CMAKE_CXX_STANDARD 20)

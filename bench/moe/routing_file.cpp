@@ -71,7 +71,9 @@ std::optional<std::int64_t> whole(const nlohmann::json& value, std::int64_t leas
     return number >= least && number <= most ? std::optional(number) : std::nullopt;
 }
 
+// Arrays and objects are not written out: they may be nested deeper than the stack allows.
 std::string shown(const nlohmann::json& value) {
+    if (value.is_structured()) return fmt::format("an {}", value.type_name());
     const std::string text = value.dump();
     return text.size() <= 40 ? text : text.substr(0, 37) + "...";
 }

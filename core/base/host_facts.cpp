@@ -82,7 +82,8 @@ void narrow_upwards(AvailableMemory& room, std::string path, const GroupFiles& f
         while (!path.empty() && path.back() == '/') path.pop_back();
         narrow(room, files.mount + path, files, read);
         if (path.empty()) return;
-        path.erase(std::min(path.rfind('/'), path.size()));
+        const auto last = path.rfind('/');
+        path.erase(last == std::string::npos ? 0 : last);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "core/base/parse.hpp"
@@ -40,7 +41,7 @@ Result<PortState> parse_port_state(std::string_view text) {
 
 Result<std::uint64_t> parse_port_rate(std::string_view text) {
     const auto rate = whole_number<double>(text);
-    if (rate && *rate <= max_gigabits) return static_cast<std::uint64_t>(*rate * 1e9);
+    if (rate && *rate <= max_gigabits) return static_cast<std::uint64_t>(std::llround(*rate * 1e9));
     return Status{Code::config, fmt::format("\"{}\" is not a number of gigabits per second", text)};
 }
 

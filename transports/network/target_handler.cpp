@@ -19,21 +19,26 @@ Answer TargetHandler::answer(std::uint64_t ticket, Code code, std::uint64_t valu
     return out;
 }
 
-void TargetHandler::keep_failure(const Requester& requester, Code code) {
-    if (code != Code::ok) failed_.try_emplace(requester, code);
+void TargetHandler::keep_failure(int origin, std::uint32_t queue, Code code) {
+    if (code == Code::ok) return;
+    Failures& failures = failed_[origin];
+    if (failures.size() < max_failures) failures.try_emplace(queue, code);
 }
 
-Code TargetHandler::take_failure(const Requester& requester) {
-    const auto found = failed_.find(requester);
-    if (found == failed_.end()) return Code::ok;
+Code TargetHandler::take_failure(int origin, std::uint32_t queue) {
+    const auto of_origin = failed_.find(origin);
+    if (of_origin == failed_.end()) return Code::ok;
+    Failures& failures = of_origin->second;
+    const bool full = failures.size() == max_failures;
+    const auto found = failures.find(queue);
+    if (full) return found == failures.end() ? failures.begin()->second : found->second;
+    if (found == failures.end()) return Code::ok;
     const Code code = found->second;
-    failed_.erase(found);
+    failures.erase(found);
     return code;
 }
 
-void TargetHandler::forget(int origin) {
-    std::erase_if(failed_, [origin](const auto& failed) { return failed.first.first == origin; });
-}
+void TargetHandler::forget(int origin) { failed_.erase(origin); }
 
 bool TargetHandler::is_complete(const MessageHeader& head, std::span<const std::byte> message) {
     switch (head.kind) {
@@ -50,25 +55,25 @@ std::optional<Answer> TargetHandler::handle(const MessageHeader& head, std::span
     if (!is_complete(head, message)) return std::nullopt;
     if (head.kind == MessageKind::flush) {
         const FlushRequest request = *message_as<FlushRequest>(message);
-        return answer(request.ticket, take_failure({head.origin, request.queue}));
+        return answer(request.ticket, take_failure(head.origin, request.queue));
     }
     if (head.kind == MessageKind::atomic) {
         const AtomicRequest request = *message_as<AtomicRequest>(message);
         const Answer done = handle_atomic(request);
         if (done.ticket != 0) return done;
-        keep_failure({head.origin, request.queue}, static_cast<Code>(done.code));
+        keep_failure(head.origin, request.queue, static_cast<Code>(done.code));
     }
     if (head.kind == MessageKind::put) {
         const PutRequest request = *message_as<PutRequest>(message);
-        keep_failure({head.origin, request.queue}, handle_put(request, message.subspan(sizeof request)));
+        keep_failure(head.origin, request.queue, handle_put(request, message.subspan(sizeof request)));
     }
     if (head.kind == MessageKind::put_strided) {
         const PutStridedRequest request = *message_as<PutStridedRequest>(message);
-        keep_failure({head.origin, request.queue}, handle_put_strided(request, message.subspan(sizeof request)));
+        keep_failure(head.origin, request.queue, handle_put_strided(request, message.subspan(sizeof request)));
     }
     if (head.kind == MessageKind::put_signal) {
         const PutSignalRequest request = *message_as<PutSignalRequest>(message);
-        keep_failure({head.origin, request.queue}, handle_put_signal(request, message.subspan(sizeof request)));
+        keep_failure(head.origin, request.queue, handle_put_signal(request, message.subspan(sizeof request)));
     }
     return std::nullopt;
 }
@@ -105,6 +110,7 @@ Code TargetHandler::handle_put_strided(const PutStridedRequest& request, std::sp
     op.remote_stride = request.stride;
     std::byte* const place = regions_.place(request.region, request.offset, extent_of(op));
     if (place == nullptr) return Code::range;
+    if (request.bytes == 0) return Code::ok;  // the places of empty blocks may not exist
     // Partner: as for a put.
     std::atomic_thread_fence(std::memory_order_release);
     copy_blocks({place, request.stride}, {data.data(), request.bytes}, request.bytes, request.count);

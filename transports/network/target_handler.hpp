@@ -55,6 +55,10 @@ private:
 // The thread that drives the transport calls it: the program's, or the progress thread while the program computes.
 class TargetHandler {
 public:
+    // The maximum number of queues of one origin whose failures are kept. With this many, which no program reaches,
+    // every flush of the origin fails from then on, and further messages use no more memory.
+    static constexpr std::size_t max_failures = 4096;
+
     TargetHandler(int my_pe, const RegionTable& regions) : my_pe_(my_pe), regions_(regions) {}
 
     // True when the request is complete enough to name its queue. The failure of any other request cannot be reported.
@@ -69,19 +73,19 @@ public:
     void forget(int origin);
 
 private:
-    using Requester = std::pair<int, std::uint32_t>;  // origin PE, its queue
+    using Failures = std::map<std::uint32_t, Code>;  // by queue: the first failure since its last flush
 
     Answer handle_atomic(const AtomicRequest& request) const;
     Code handle_put(const PutRequest& request, std::span<const std::byte> data) const;
     Code handle_put_strided(const PutStridedRequest& request, std::span<const std::byte> data) const;
     Code handle_put_signal(const PutSignalRequest& request, std::span<const std::byte> data) const;
     [[nodiscard]] Answer answer(std::uint64_t ticket, Code code, std::uint64_t value = 0) const;
-    Code take_failure(const Requester& requester);
-    void keep_failure(const Requester& requester, Code code);
+    Code take_failure(int origin, std::uint32_t queue);
+    void keep_failure(int origin, std::uint32_t queue, Code code);
 
     int my_pe_;
     const RegionTable& regions_;
-    std::map<Requester, Code> failed_;  // first failure since the requester's last flush
+    std::map<int, Failures> failed_;  // by origin
 };
 
 }  // namespace npushmem::network

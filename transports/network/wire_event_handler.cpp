@@ -9,6 +9,16 @@
 #include "core/base/liveness.hpp"
 
 namespace npushmem::network {
+namespace {
+
+// A code that says nothing about the result, such as Code::again, does not reach the caller of the operation.
+Code result_in(const Answer& answer) {
+    const auto code = static_cast<Code>(answer.code);
+    const bool is_result = code != Code::again && npushmem::name_of(code) != "unknown";
+    return is_result ? code : Code::protocol;
+}
+
+}  // namespace
 
 WireEventHandler::WireEventHandler(int my_pe, const std::unique_ptr<Wire>& wire, EventQueue& events, PeerMonitor& peers,
                                    PeerLanes& lanes, const NetworkMemory& memory, OutgoingOperations& operations)
@@ -63,7 +73,7 @@ void WireEventHandler::arrived(std::span<const std::byte> message) {
                                           message.size(), wire_->traits().name));
     peers_.record_activity(head->origin);
     if (head->kind == MessageKind::hello) return handle_hello(*head, message.subspan(sizeof *head));
-    if (head->kind == MessageKind::answer) return handle_answer(message);
+    if (head->kind == MessageKind::answer) return handle_answer(*head, message);
     if (head->kind == MessageKind::pong) return;
     if (head->kind == MessageKind::ping)
         return lanes_.send_or_queue({head->origin}, bytes_of(make_message<MessageHeader>(MessageKind::pong, my_pe_)));
@@ -83,11 +93,12 @@ void WireEventHandler::handle_hello(const MessageHeader& head, std::span<const s
     peers_.record_added(head.origin);
 }
 
-void WireEventHandler::handle_answer(std::span<const std::byte> message) {
+void WireEventHandler::handle_answer(const MessageHeader& head, std::span<const std::byte> message) {
     const auto answer = message_as<Answer>(message);
     Operation* const operation = answer ? operations_.find(answer->ticket) : nullptr;
-    if (operation == nullptr || operation->held_by_wire) return;  // its queue was destroyed
-    const auto code = static_cast<Code>(answer->code);
+    // Null: its queue was destroyed. Only the target of an operation can answer it.
+    if (operation == nullptr || operation->held_by_wire || operation->lane_id.pe != head.origin) return;
+    const Code code = result_in(*answer);
     if (code == Code::ok && operation->result != nullptr)
         std::memcpy(operation->result, &answer->value, operation->width);
     operations_.finish(*operation, code);

@@ -34,7 +34,7 @@ public:
 private:
     void send_deferred_signal(Operation& operation);
     void handle_hello(const MessageHeader& head, std::span<const std::byte> address);
-    void handle_answer(std::span<const std::byte> message);
+    void handle_answer(const MessageHeader& head, std::span<const std::byte> message);
     void lose_peer(int pe, Code code, const std::string& why);
     // Ends the operations and the connection of a peer whose loss is recorded. Returns the number of operations whose
     // callers get `code`.

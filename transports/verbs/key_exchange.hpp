@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "transports/verbs/connection_manager.hpp"
 #include "transports/verbs/local_memory.hpp"
 #include "transports/verbs/messages.hpp"
+#include "transports/verbs/ud_handshake.hpp"
 
 namespace npushmem::verbs {
 
@@ -24,6 +26,16 @@ struct RegionInfo {
     std::uint64_t bytes = 0;
     std::uint64_t chunk_bytes = 0;
 };
+
+// Empty when the bytes do not describe memory, or describe so much that the table of its keys could exhaust memory.
+inline std::optional<RegionInfo> region_info_from(std::span<const std::byte> bytes) {
+    constexpr std::uint64_t max_chunks = 1ULL << 28;  // 1 TiB in the smallest chunks
+    const auto info = plain_from<RegionInfo>(bytes);
+    const bool sound = info && info->bytes > 0 && info->chunk_bytes > 0 &&
+                       info->bytes / info->chunk_bytes < max_chunks &&
+                       info->bytes <= std::numeric_limits<std::uint64_t>::max() - info->chunk_bytes;
+    return sound ? info : std::nullopt;
+}
 
 // The memory of a peer and the keys of its chunks, which are requested at first use.
 class RemoteMemory {

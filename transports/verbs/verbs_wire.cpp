@@ -187,10 +187,8 @@ Result<network::WireMemory> VerbsWire::register_memory(void* base, std::uint64_t
 }
 
 Result<std::uint64_t> VerbsWire::import_key(int pe, std::span<const std::byte> bytes) {
-    const auto info =
-        plain_from<RegionInfo>(of_port(bytes, interface_->manager.peers().at(pe).port, sizeof(RegionInfo)));
-    if (!info || info->bytes == 0 || info->chunk_bytes == 0)
-        return Status{Code::protocol, fmt::format("{} bytes do not describe memory of a peer", bytes.size())};
+    const auto info = region_info_from(of_port(bytes, interface_->manager.peers().at(pe).port, sizeof(RegionInfo)));
+    if (!info) return Status{Code::protocol, fmt::format("{} bytes do not describe memory of a peer", bytes.size())};
     return interface_->keys.import(pe, *info);
 }
 

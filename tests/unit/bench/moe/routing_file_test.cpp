@@ -96,6 +96,14 @@ TEST(RoutingFile, AFolderIsRefused) {
     EXPECT_THAT(read_routing_file("/").status().message(), AllOf(HasSubstr("'/'"), HasSubstr("Is a directory")));
 }
 
+// A million arrays in each other exceed the stack of a recursive function.
+TEST(RoutingFile, RefusesDeepNestingInAMessage) {
+    constexpr std::size_t depth = 1'000'000;
+    const std::string nested = std::string(depth, '[') + std::string(depth, ']');
+    const std::string text = R"({"format": "npushmem-routing", "version": )" + nested + "}";
+    EXPECT_THAT(parse_routing(text, "f").status().message(), HasSubstr("\"version\": is an array, must be"));
+}
+
 // Every prefix and every file with one damaged byte is either read or rejected without a crash.
 TEST(RoutingFile, ParsesDamagedFilesWithoutACrash) {
     for (std::size_t i = 0; i < valid.size(); ++i) {

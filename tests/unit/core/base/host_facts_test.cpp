@@ -128,6 +128,13 @@ TEST(CgroupQuota, ReadsVersionOne) {
     EXPECT_DOUBLE_EQ(cgroup_quota("3:cpuset:/job\n", read), 0.0);
 }
 
+// The path of a control group begins with a slash, unless the file is damaged.
+TEST(QuotaOfADamagedFile, EndsAtAPathWithoutASlash) {
+    const FileReader none = [](const std::string&) { return std::optional<std::string>(); };
+    EXPECT_EQ(cgroup_quota("0::group", none), 0.0);
+    EXPECT_EQ(cgroup_quota("4:cpu:group/inner", none), 0.0);
+}
+
 TEST(CgroupQuota, IsUnlimitedIfNoFileIsReadable) {
     EXPECT_DOUBLE_EQ(cgroup_quota("", files({})), 0.0);
     EXPECT_DOUBLE_EQ(cgroup_quota("nonsense\n1:\n0::/a\n", files({})), 0.0);

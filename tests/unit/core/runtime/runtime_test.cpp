@@ -356,6 +356,10 @@ TEST_F(RuntimeTest, ADeviceFileDescribesTheNpu) {
     const std::string path = ::testing::TempDir() + "runtime_test_device.txt";
     const auto device_of = [&](const char* file) {
         std::ofstream(path) << file;
+        sources.bootstrap = std::make_unique<NiceMock<MockBootstrap>>();
+        sources.transport = std::make_unique<NiceMock<MockTransport>>();
+        alone(*sources.bootstrap);
+        mapping(*sources.transport);
         auto started =
             start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_NPU_BLOCKS", "3"}, {"NPUSHMEM_NPU_DEVICE", path}});
         EXPECT_TRUE(started.ok());

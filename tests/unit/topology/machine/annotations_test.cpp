@@ -12,7 +12,7 @@ using ::testing::SizeIs;
 TEST(PortAnnotations, AreReadAsTheyWereWritten) {
     for (const auto state : {PortState::active, PortState::down})
         EXPECT_EQ(parse_port_state(state_text(state)).value(), state);
-    for (const std::uint64_t rate : {2'500'000'000ULL, 100'000'000'000ULL, 12'500'000ULL})
+    for (const std::uint64_t rate : {2'500'000'000ULL, 100'000'000'000ULL, 12'500'000ULL, 65'000ULL, 249'000ULL})
         EXPECT_EQ(parse_port_rate(rate_text_of(rate)).value(), rate);
 }
 

@@ -206,6 +206,20 @@ TEST_F(TargetHandlerTest, RefusesAPayloadShorterThanItsRequestSays) {
     EXPECT_EQ(flush(), Code::protocol);
 }
 
+TEST_F(TargetHandlerTest, KeepsTheFailuresOfABoundedNumberOfQueues) {
+    PutRequest request;
+    request.region = region_ + 1;
+    for (request.queue = 1; request.queue < TargetHandler::max_failures; ++request.queue)
+        handle(request, MessageKind::put);
+    EXPECT_EQ(flush(0), Code::ok);
+    handle(request, MessageKind::put);
+    EXPECT_EQ(flush(0), Code::range) << "the record is full";
+    EXPECT_EQ(flush(1), Code::range);
+    EXPECT_EQ(flush(1), Code::range) << "a full record stays full";
+    handler_.forget(origin);
+    EXPECT_EQ(flush(0), Code::ok);
+}
+
 TEST_F(TargetHandlerTest, TruncatedMessagesDoNothing) {
     const AtomicRequest whole = atomic(NPUSHMEM_ATOMIC_SET, 8, 0, 9);
     for (std::size_t bytes = 0; bytes < sizeof whole; ++bytes) {
