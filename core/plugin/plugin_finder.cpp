@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <system_error>
 
@@ -199,12 +200,30 @@ Result<FoundPlugin> PluginFinder::find_path(PluginKind kind, std::string_view pa
     return FoundPlugin{kind, std::move(name), file.string(), {}};
 }
 
+std::vector<AbsentPlugin> absent_plugins(const std::vector<std::string>& folders) {
+    std::vector<AbsentPlugin> out;
+    for (const auto& folder : folders) {
+        std::ifstream list(fs::path(folder) / "absent-plugins.txt");
+        std::string kind;
+        AbsentPlugin next{};
+        while (list >> kind >> next.name && std::getline(list >> std::ws, next.why)) {
+            next.kind = kind == name_of(PluginKind::bootstrap) ? PluginKind::bootstrap : PluginKind::transport;
+            out.push_back(next);
+        }
+    }
+    return out;
+}
+
 Status PluginFinder::missing(PluginKind kind, std::string_view name) const {
     const std::vector<FoundPlugin> all = scan(kind);
     for (const auto& plugin : all)
         if (plugin.name == name)
             return {Code::plugin_missing, fmt::format("cannot load {} plugin '{}': {}: {}", name_of(kind), name,
                                                       plugin.path, what_is_at(plugin.path))};
+    for (const AbsentPlugin& absent : absent_plugins(directories_))
+        if (absent.kind == kind && absent.name == name)
+            return {Code::plugin_missing,
+                    fmt::format("{} plugin '{}' is not installed: {}", name_of(kind), name, absent.why)};
     const std::vector<std::string> present = names_of(all);
     const std::string similar = nearest(name, present);
     std::string text = fmt::format("there is no {} plugin '{}'", name_of(kind), name);

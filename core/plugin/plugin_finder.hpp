@@ -65,6 +65,16 @@ struct FoundPlugin {
     std::vector<std::string> shadowed;  // files of the same name in later directories; filled by scan(), not by find()
 };
 
+// A plugin that is not installed, with the reason or the remedy.
+struct AbsentPlugin {
+    PluginKind kind;
+    std::string name;
+    std::string why;
+};
+
+// Reads the list that the build writes into a plugin folder, from each folder that has one.
+std::vector<AbsentPlugin> absent_plugins(const std::vector<std::string>& folders);
+
 // An immutable value; any thread.
 class PluginFinder {
 public:

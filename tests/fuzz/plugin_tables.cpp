@@ -64,7 +64,7 @@ void check_absent_plugins(std::string_view text) {
     std::string folder = (std::filesystem::temp_directory_path() / "npushmem-fuzz-XXXXXX").string();
     require(::mkdtemp(folder.data()) != nullptr, "no temporary folder");
     std::ofstream(folder + "/absent-plugins.txt") << text;
-    const auto absent = info::absent_plugins({folder});
+    const auto absent = absent_plugins({folder});
     std::filesystem::remove_all(folder);
     for (const auto& plugin : absent) require(!plugin.name.empty(), "an absent plugin has no name");
 }

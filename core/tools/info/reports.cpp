@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include "core/base/config.hpp"
@@ -151,20 +150,6 @@ std::string variables_page(const Config& config) {
             fmt::format("{}, {}", variable.names[0], variable.names[1]),
             fmt::format("{}. Values: {}. Sets NPUSHMEM_{}.", variable.meaning, variable.accepted, variable.row));
     return text + ".SH SEE ALSO\n" + man_paragraphs("npushmem-info(1), npushmem-run(1), npushmem(7)");
-}
-
-std::vector<AbsentPlugin> absent_plugins(const std::vector<std::string>& folders) {
-    std::vector<AbsentPlugin> out;
-    for (const auto& folder : folders) {
-        std::ifstream list(std::filesystem::path(folder) / "absent-plugins.txt");
-        std::string kind;
-        AbsentPlugin next{};
-        while (list >> kind >> next.name && std::getline(list >> std::ws, next.why)) {
-            next.kind = kind == name_of(PluginKind::bootstrap) ? PluginKind::bootstrap : PluginKind::transport;
-            out.push_back(next);
-        }
-    }
-    return out;
 }
 
 namespace {

@@ -25,16 +25,6 @@ std::string describe_variables(const Config& config);
 // are not part of it.
 std::string variables_page(const Config& config);
 
-// A plugin that could not be built, with the reason. The build writes a list of them next to the plugins.
-struct AbsentPlugin {
-    PluginKind kind;
-    std::string name;
-    std::string why;
-};
-
-// Reads the lists of all folders; a folder without a list is empty.
-std::vector<AbsentPlugin> absent_plugins(const std::vector<std::string>& folders);
-
 struct PluginReport {
     std::vector<std::string> folders;  // in the order of the search
     std::vector<PluginEntry> entries;

@@ -9,6 +9,7 @@
 namespace mine_plugin {
 
 using npushmem::Host;
+using npushmem::is_same_host;
 using npushmem::LogLevel;
 using npushmem::Reach;
 using npushmem::RegisteredMemory;
@@ -29,10 +30,6 @@ Result<std::uint64_t> read_number(const Host& host, const npushmem_config_row& r
     if (good && out >= range.min && out <= range.max) return out;
     return Status{Code::config, "NPUSHMEM_" + std::string(row.name) + "='" + text + "': expected a number from " +
                                     std::to_string(range.min) + " to " + std::to_string(range.max)};
-}
-
-bool is_same_host(const npushmem_host_id& a, const npushmem_host_id& b) {
-    return a.machine == b.machine && a.space == b.space && a.emulated == b.emulated;
 }
 
 // Checks everything that this side knows, and fills in the request. The target checks again.

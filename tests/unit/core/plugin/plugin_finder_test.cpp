@@ -68,6 +68,14 @@ TEST_F(Finder, AMissingNameIsExplained) {
                 HasSubstr("'p2p'. Looked for libnpushmem_transport_p2p.so in: no directory."));
 }
 
+TEST_F(Finder, StatesWhyAPluginOfThisProjectIsNotInstalled) {
+    std::ofstream(root_ / "b/absent-plugins.txt") << "transport ucx install libucx-dev and configure again\n";
+    EXPECT_EQ(finder_.find(transport, "ucx").status().message(),
+              "transport plugin 'ucx' is not installed: install libucx-dev and configure again");
+    EXPECT_THAT(finder_.find(PluginKind::bootstrap, "ucx").status().message(),
+                HasSubstr("there is no bootstrap plugin"));
+}
+
 TEST_F(Finder, ReportsEntriesThatAreNoFilesAndSearchesOn) {
     fs::create_directory(root_ / "a/libnpushmem_transport_folder.so");
     fs::create_symlink("nowhere", root_ / "a/libnpushmem_transport_link.so");
