@@ -31,10 +31,6 @@ Result<std::uint64_t> read_number(const Host& host, const npushmem_config_row& r
                                     std::to_string(range.min) + " to " + std::to_string(range.max)};
 }
 
-bool is_same_host(const npushmem_host_id& a, const npushmem_host_id& b) {
-    return a.machine == b.machine && a.space == b.space && a.emulated == b.emulated;
-}
-
 // Checks everything that this side knows, and fills in the request. The target checks again.
 Code check(const Import* import, const npushmem_rma& op, Kind kind, Header& data) {
     if (import == nullptr || import->pe != op.pe) return Code::argument;
@@ -65,7 +61,7 @@ Result<std::unique_ptr<Transport>> MineTransport::open(const Host& host, const n
 }
 
 Reach MineTransport::reach(const npushmem_peer& peer) {
-    if (!is_same_host(peer.host, params_.host)) return {0, 0, 0, "different host"};
+    if (!npushmem::is_same_host(peer.host, params_.host)) return {0, 0, 0, "different host"};
     if (peer.host.user != params_.host.user) return {0, 0, 0, "same host, but another user"};
     if (peer.address == nullptr) return {0, 0, 0, "the peer has not opened transport mine"};
     return {capabilities, npushmem::all_atomics, npushmem::all_atomics, "same host, Unix socket"};
