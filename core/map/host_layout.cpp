@@ -13,8 +13,6 @@ auto key_of(const npushmem_host_id& id) { return std::make_tuple(id.machine, id.
 
 }  // namespace
 
-bool same_host(const npushmem_host_id& a, const npushmem_host_id& b) { return key_of(a) == key_of(b); }
-
 std::string_view name_of(Distribution distribution) {
     switch (distribution) {
         case Distribution::block: return "block";

@@ -40,7 +40,4 @@ private:
     bool even_ = true;
 };
 
-// Returns whether PEs with these identities can map each other's memory.
-bool same_host(const npushmem_host_id& a, const npushmem_host_id& b);
-
 }  // namespace npushmem

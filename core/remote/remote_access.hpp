@@ -45,9 +45,8 @@ public:
     Status get(int pe, std::uint64_t offset, void* dest, std::uint64_t bytes, Completion completion,
                const WaitFunction* waiter = nullptr);
     // Transfer many blocks with as few requests as possible. Blocks that are adjacent at the PE are gathered here
-    // first, other short ones are put together where the transport can; small gaps between blocks are read too and
-    // dropped. Return when local memory may be reused. On failure
-    // some blocks may have been transferred.
+    // first; other short blocks share calls of put_strided if the transport has it; small gaps between blocks are read
+    // too and dropped. Return when local memory may be reused. On failure some blocks may have been transferred.
     Status put_blocks(int pe, const StridedBlocks& blocks, const void* source);
     Status get_blocks(int pe, const StridedBlocks& blocks, void* dest);
     // Fills in op.remote. A fetching operation with `deferred` completion writes *op.result before quiet returns. With

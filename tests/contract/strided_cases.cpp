@@ -175,7 +175,7 @@ void expect_refused(Pe& from, Pe& to, const char* what, const npushmem_put_strid
 }
 
 void wrong_strided_puts(Fabric& fabric) {
-    constexpr std::uint64_t most = ~std::uint64_t{0};
+    constexpr std::uint64_t max = ~std::uint64_t{0};
     const std::vector<std::byte> source(2 * NPUSHMEM_PUT_STRIDED_MAX, std::byte{0x5a});
     for (const auto& [from, to] : fabric.pairs_with(needs)) {
         Pe& pe = fabric.pe(from);
@@ -187,15 +187,15 @@ void wrong_strided_puts(Fabric& fabric) {
         refuse("a last block beyond the end", size - 64, {8, 5, 15, 8});
         refuse("a first block beyond the end", size - 4, {8, 2, 0, 8});
         refuse("a stride beyond the end", 0, {8, 2, size - 7, 8});
-        refuse("a negative stride", 4096, {8, 3, most - 15, 8});
+        refuse("a negative stride", 4096, {8, 3, max - 15, 8});
         refuse("a stride whose multiple overflows", 4096, {8, 5, std::uint64_t{1} << 62, 8});
-        refuse("an offset that overflows", most - 7, {8, 2, 16, 8});
+        refuse("an offset that overflows", max - 7, {8, 2, 16, 8});
         refuse("too many blocks", 0, {8, NPUSHMEM_PUT_STRIDED_MAX / 8 + 1, 8, 8});
-        refuse("too many blocks at one place", 0, {1, most, 0, 0});
-        refuse("a number of bytes that overflows", 0, {8, (most >> 3) + 2, 0, 0});
+        refuse("too many blocks at one place", 0, {1, max, 0, 0});
+        refuse("a number of bytes that overflows", 0, {8, (max >> 3) + 2, 0, 0});
         refuse("a block that is too long", 0, {NPUSHMEM_PUT_STRIDED_MAX + 1, 1, 0, 0});
         expect_refused(pe, target, "a null source", strided(pe, to, 0, nullptr, {8, 2, 8, 8}));
-        for (const Blocks& nothing : {Blocks{0, 7, 8, 8}, Blocks{8, 0, 8, 8}, Blocks{0, most, most, most}}) {
+        for (const Blocks& nothing : {Blocks{0, 7, 8, 8}, Blocks{8, 0, 8, 8}, Blocks{0, max, max, max}}) {
             EXPECT_EQ(pe.put_strided(strided(pe, to, size, nullptr, nothing)), Code::ok) << "nothing, at the end";
             EXPECT_EQ(pe.quiet(), Code::ok);
         }

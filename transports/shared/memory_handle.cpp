@@ -59,7 +59,6 @@ std::string emulated_name(int host) { return host < 0 ? "no emulated host" : fmt
 
 std::string why_not_shareable(const npushmem_host_id& own, const npushmem_host_id& peer) {
     if (own.machine != peer.machine) return "another machine";
-    // Compare this before the namespace, whose number also contains the emulated host.
     if (own.emulated != peer.emulated)
         return fmt::format("on {}, this PE is on {}: memory of different emulated hosts cannot be mapped",
                            emulated_name(peer.emulated), emulated_name(own.emulated));

@@ -97,6 +97,7 @@ Code Connections::forget(int pe) {
     dead_.insert(pe);
     if (Requester* const requester = requester_of(pe); requester != nullptr) requester->fail(Code::peer_dead);
     std::erase_if(responders_, [pe](const auto& entry) { return entry.second.pe() == pe; });
+    wire_.resume_accept();
     return Code::ok;
 }
 
@@ -161,13 +162,15 @@ void Connections::serve(std::uint64_t key) {
         const Code code = requester == nullptr ? Code::ok : requester->progress(buffer_);
         if (code == Code::ok) return;
         report_end(code, requester->pe());  // first: a caller whose operation fails finds the event
-        return requester->fail(code);
+        requester->fail(code);
+        return wire_.resume_accept();
     }
     const auto found = responders_.find(key);
     const Code code = found == responders_.end() ? Code::ok : found->second.progress(buffer_);
     if (code == Code::ok) return;
     report_end(code, found->second.pe());
     responders_.erase(found);
+    wire_.resume_accept();
 }
 
 void Connections::accept_all() {

@@ -68,7 +68,8 @@ public:
     Requester(int pe, std::unique_ptr<Connection> connection, Limits limits)
         : pe_(pe), limits_(limits), connection_(std::move(connection)) {}
 
-    // Code::again: `depth` operations are in flight. Otherwise as the connection failed. token: see is_complete.
+    // Code::again: `depth` operations are in flight. Otherwise as the connection failed. token: for `test`;
+    // 0 if nothing is left to wait for.
     Code post(Operation operation, std::uint64_t& token);
     // ok, again, or the failure of the operation; argument if the token was not returned by `post`.
     Code test(Queue& queue, std::uint64_t token) const;

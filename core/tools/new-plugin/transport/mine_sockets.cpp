@@ -40,6 +40,11 @@ void make_room(const Descriptor& socket, std::uint64_t piece) {
     (void)::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
+// The connection stays in the listener's queue.
+bool is_lack_of_resources(int error) {
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
 bool is_of_this_user(const Descriptor& socket) {
     ucred peer{};
     socklen_t length = sizeof peer;
@@ -201,10 +206,24 @@ Result<std::unique_ptr<Connection>> SocketWire::connect(const Address& address, 
 
 Result<std::unique_ptr<Connection>> SocketWire::accept(std::uint64_t key) const {
     Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.is_open() && is_lack_of_resources(errno)) {
+        const Status failed = system_failure("cannot accept a connection");
+        watch_listener(0);
+        return failed;
+    }
     if (!socket.is_open() || !is_of_this_user(socket)) return std::unique_ptr<Connection>();
     make_room(socket, piece_);
     if (Status added = add_to_epoll(epoll_, socket, key); !added.ok()) return added;
     return std::unique_ptr<Connection>(std::make_unique<SocketConnection>(std::move(socket), epoll_.get(), key));
+}
+
+void SocketWire::resume_accept() const { watch_listener(EPOLLIN); }
+
+void SocketWire::watch_listener(std::uint32_t events) const {
+    epoll_event wanted{};
+    wanted.events = events;
+    wanted.data.u64 = accept_key;
+    (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.get(), &wanted);
 }
 
 std::size_t SocketWire::wait(Keys& keys, int timeout_ms) const {

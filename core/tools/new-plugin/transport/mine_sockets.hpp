@@ -52,7 +52,11 @@ public:
     // Waits at most 10 s for the target's system to accept. `key` stands for the connection in `wait`: not 0 nor -1.
     [[nodiscard]] Result<std::unique_ptr<Connection>> connect(const Address& address, std::uint64_t key) const;
     // Accepts a connection of a process of the same user. Null: nobody waits, or a process of another user.
+    // Code::system: there is no descriptor or memory for it. The connection stays in the listener's queue, and `wait`
+    // does not report accept_key until `resume_accept`: it would return at once each time.
     [[nodiscard]] Result<std::unique_ptr<Connection>> accept(std::uint64_t key) const;
+    // To be called when a connection has ended, whose descriptor is free again.
+    void resume_accept() const;
 
     using Keys = std::array<std::uint64_t, 32>;
     static constexpr std::uint64_t accept_key = 0;
@@ -63,6 +67,8 @@ public:
     void wake() const;
 
 private:
+    void watch_listener(std::uint32_t events) const;
+
     Address address_;
     std::uint64_t piece_ = 0;
     Descriptor epoll_;

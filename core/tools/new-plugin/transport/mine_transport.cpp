@@ -62,7 +62,7 @@ Result<std::unique_ptr<Transport>> MineTransport::open(const Host& host, const n
 }
 
 Reach MineTransport::reach(const npushmem_peer& peer) {
-    if (!is_same_host(peer.host, params_.host)) return {0, 0, 0, "different host"};
+    if (!npushmem::is_same_host(peer.host, params_.host)) return {0, 0, 0, "different host"};
     if (peer.host.user != params_.host.user) return {0, 0, 0, "same host, but another user"};
     if (peer.address == nullptr) return {0, 0, 0, "the peer has not opened transport mine"};
     return {capabilities, npushmem::all_atomics, npushmem::all_atomics, "same host, Unix socket"};

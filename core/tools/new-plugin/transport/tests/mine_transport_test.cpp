@@ -2,6 +2,7 @@
 // What the contract cannot know: variables, the form of addresses and handles, limits, and the messages of this
 // transport. Two PEs are two instances in this process.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -168,6 +169,69 @@ TEST_F(MineTransportTest, AConnectionWithoutTheSecretIsClosedWithAnEvent) {
     ASSERT_EQ(repeat([&] { return target->transport->poll_event(event); }), Code::ok);
     EXPECT_EQ(static_cast<Code>(event.code), Code::protocol);
     EXPECT_EQ(event.pe, -1);
+}
+
+// Limits the process to one more descriptor.
+class OneMoreDescriptor {
+public:
+    OneMoreDescriptor() {
+        EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+        const int next = ::dup(STDERR_FILENO);
+        EXPECT_GE(next, 0);
+        ::close(next);
+        rlimit one_more = before_;
+        one_more.rlim_cur = static_cast<rlim_t>(next) + 1;
+        EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &one_more), 0);
+    }
+    ~OneMoreDescriptor() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before_), 0); }
+    OneMoreDescriptor(const OneMoreDescriptor&) = delete;
+    OneMoreDescriptor& operator=(const OneMoreDescriptor&) = delete;
+
+private:
+    rlimit before_{};
+};
+
+// The listener stays ready: a thread that waits for it would run without a pause.
+TEST(SocketWire, AListenerWithoutADescriptorIsNotReportedUntilResumed) {
+    const auto target = SocketWire::open(64);
+    const auto origin = SocketWire::open(64);
+    ASSERT_TRUE(target.ok() && origin.ok());
+    SocketWire::Keys keys;
+    auto limit = std::make_unique<OneMoreDescriptor>();
+    const auto connected = origin.value().connect(target.value().address(), 1);
+    ASSERT_TRUE(connected.ok()) << connected.status().message();
+    EXPECT_EQ(target.value().wait(keys, 0), 1U);
+    const Status refused = target.value().accept(2).status();
+    EXPECT_EQ(refused.code(), Code::system);
+    EXPECT_NE(refused.message().find("cannot accept a connection: "), std::string::npos) << refused.message();
+    EXPECT_EQ(target.value().wait(keys, 0), 0U);
+    limit.reset();
+    target.value().resume_accept();
+    ASSERT_EQ(target.value().wait(keys, 0), 1U);
+    EXPECT_EQ(keys[0], SocketWire::accept_key);
+    const auto accepted = target.value().accept(2);
+    ASSERT_TRUE(accepted.ok()) << accepted.status().message();
+    EXPECT_NE(accepted.value(), nullptr);
+}
+
+TEST_F(MineTransportTest, APeerThatFindsNoDescriptorIsAnEventAndServedWhenAnotherOneHasEnded) {
+    open();
+    const std::uint64_t value = 7;
+    ASSERT_EQ(put(0, &value, sizeof value), Code::ok);
+    ASSERT_EQ(quiet(), Code::ok);  // the target has accepted the connection
+    auto second = std::make_unique<Pe>(host, 0);
+    remote = second->transport->import_memory(1, target->handle).value();
+    {
+        const OneMoreDescriptor limit;
+        ASSERT_TRUE(second->transport->connect(target->as_peer(1)).ok());
+        npushmem_event event{};
+        ASSERT_EQ(repeat([&] { return target->transport->poll_event(event); }), Code::ok);
+        EXPECT_EQ(static_cast<Code>(event.code), Code::system) << event.message;
+    }
+    origin = std::move(second);  // ends the first connection
+    ASSERT_EQ(put(8, &value, sizeof value), Code::ok);
+    ASSERT_EQ(quiet(), Code::ok);
+    EXPECT_EQ(target->memory[1], value);
 }
 
 TEST_F(MineTransportTest, OperationsToAForgottenPeerFailWithoutAnEvent) {
