@@ -82,6 +82,7 @@ TEST(CheckedPack, BothPlansAreCleanUnderEverySchedule) {
             expect_clean(shape, schedule, reorder_rows);
         }
     }
+    expect_clean(tiny, "explore", pack_rows);
 }
 
 // Core 1 copies the first rank's region somewhere, with and without waiting for its flag.
