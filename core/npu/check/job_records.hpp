@@ -150,8 +150,11 @@ public:
     [[nodiscard]] virtual bool host_called(int pe, std::uint64_t host_barrier) const = 0;
 };
 
+struct StepSharing;
+
 // Hooks like those of checked_hooks(), for a device of a job whose processes share their records. `link` must outlive
-// the device; null: each process checks for itself.
-Result<HooksFactory> job_hooks(const Schedule& schedule, const Fabric& fabric, const JobLink* link);
+// the device; null: each process checks for itself. `sharing` too; null: nobody grants the steps of the kernels.
+Result<HooksFactory> job_hooks(const Schedule& schedule, const Fabric& fabric, const JobLink* link,
+                               const StepSharing* sharing);
 
 }  // namespace npushmem::npu::check
