@@ -13,6 +13,7 @@
 #include "core/base/version.hpp"
 #include "core/tools/common/cli_documents.hpp"
 #include "core/tools/run/exit_record.hpp"
+#include "npushmem/npu/checked_job.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::run {
@@ -33,6 +34,8 @@ struct RawOptions {
     std::vector<std::string> exports;
     std::string bind = "auto";
     std::string timeout;
+    std::string npu_check;
+    std::string npu_check_runs = "10000";
     bool tag_output = false;
     bool verbose = false;
 };
@@ -156,6 +159,14 @@ void declare(CLI::App& app, RawOptions& raw) {
         ->type_name(fmt::format("UNIT:{{{}}}", fmt::join(names_of(bindings), ",")));
     app.add_option("--timeout", raw.timeout, "End the job, with status 124, after this many seconds")
         ->type_name("SECONDS");
+    app.add_flag("--npu-check{lazy}", raw.npu_check,
+                 "Check the kernels of the emulated NPU. The schedule after = is lazy (the default), eager, "
+                 "random:<seed>, explore, explore:<deviations> or replay:<trace>; all but lazy and eager let one step "
+                 "of all PEs' kernels run at a time. explore runs the program again for each schedule until one fails, "
+                 "shows the output of the last run, and names the schedule for replay");
+    app.add_option("--npu-check-runs", raw.npu_check_runs,
+                   "Run the program at most so many times for --npu-check=explore; 10000 if not given")
+        ->type_name("N");
     app.add_flag("-v,--verbose", raw.verbose, "Report where each PE starts and how it ends");
     app.formatter(std::make_shared<HelpText>());
     app.footer(footer);
@@ -212,6 +223,15 @@ Result<Variable> variable(const std::string& text) {
         if (made.name == ours)
             return Status{Code::argument, fmt::format("-x '{}': npushmem-run sets {} itself", text, ours)};
     return made;
+}
+
+// The schedules that PEs follow by themselves are variables of theirs.
+Result<std::string> checked_schedule(const std::string& text, Options& options) {
+    const auto schedule = npu::Schedule::parse(text);
+    if (!schedule.ok()) return schedule.status().within("--npu-check");
+    options.exports.push_back({"NPUSHMEM_NPU_CHECK", "1"});
+    options.exports.push_back({"NPUSHMEM_NPU_SCHEDULE", text});
+    return text;
 }
 
 // Keeps the first failure of a sequence of conversions.
@@ -281,6 +301,10 @@ Result<Options> converted(const RawOptions& raw) {
     conversion.take(choice<Bind>("--bind", raw.bind, bindings), options.bind);
     if (!raw.timeout.empty()) conversion.take(seconds("--timeout", raw.timeout), options.timeout);
     for (const auto& text : raw.exports) conversion.take(variable(text), options.exports.emplace_back());
+    if (!raw.npu_check.empty()) conversion.take(checked_schedule(raw.npu_check, options), options.npu_check);
+    int runs = 0;
+    conversion.take(whole_number("--npu-check-runs", raw.npu_check_runs, 99'999'999), runs);
+    options.npu_check_runs = static_cast<std::uint64_t>(runs);
     take_hosts(conversion, raw, options);
     check_hosts(conversion, options);
     options.tag_output = raw.tag_output;
