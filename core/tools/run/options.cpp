@@ -120,6 +120,17 @@ std::vector<std::string> names_of(const Choices<Value>& choices) {
     return names;
 }
 
+void declare_kernel_checks(CLI::App& app, RawOptions& raw) {
+    app.add_flag("--npu-check{lazy}", raw.npu_check,
+                 "Check the kernels of the emulated NPU. The schedule after = is lazy (the default), eager, "
+                 "random:<seed>, explore, explore:<deviations> or replay:<trace>; all but lazy and eager let one step "
+                 "of all PEs' kernels run at a time. explore runs the program again for each schedule until one fails, "
+                 "shows the output of the last run, and names the schedule for replay");
+    app.add_option("--npu-check-runs", raw.npu_check_runs,
+                   "Run the program at most so many times for --npu-check=explore; 10000 if not given")
+        ->type_name("N");
+}
+
 void declare(CLI::App& app, RawOptions& raw) {
     app.prefix_command();
     app.set_help_flag("-h,--help", "Show this text");
@@ -159,14 +170,6 @@ void declare(CLI::App& app, RawOptions& raw) {
         ->type_name(fmt::format("UNIT:{{{}}}", fmt::join(names_of(bindings), ",")));
     app.add_option("--timeout", raw.timeout, "End the job, with status 124, after this many seconds")
         ->type_name("SECONDS");
-    app.add_flag("--npu-check{lazy}", raw.npu_check,
-                 "Check the kernels of the emulated NPU. The schedule after = is lazy (the default), eager, "
-                 "random:<seed>, explore, explore:<deviations> or replay:<trace>; all but lazy and eager let one step "
-                 "of all PEs' kernels run at a time. explore runs the program again for each schedule until one fails, "
-                 "shows the output of the last run, and names the schedule for replay");
-    app.add_option("--npu-check-runs", raw.npu_check_runs,
-                   "Run the program at most so many times for --npu-check=explore; 10000 if not given")
-        ->type_name("N");
     app.add_flag("-v,--verbose", raw.verbose, "Report where each PE starts and how it ends");
     app.formatter(std::make_shared<HelpText>());
     app.footer(footer);
@@ -353,6 +356,7 @@ std::variant<Options, EarlyExit> parse_options(const std::vector<std::string>& a
     CLI::App app{"Starts N processes as the PEs of one npushmem job, on this host or on several.", "npushmem-run"};
     RawOptions raw;
     declare(app, raw);
+    declare_kernel_checks(app, raw);
     if (auto document = requested_document(app, man_text(), arguments)) return EarlyExit{0, std::move(*document)};
     try {
         auto words = with_np_as_n(arguments, app);
