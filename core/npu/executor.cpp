@@ -311,7 +311,9 @@ void LaunchThread::run(Executor::Claim claim) {
     runner_.run([this](RunningLaunch& ended) { finish(ended); });
 }
 
-bool LaunchThread::has_work() const { return adopts_ ? executor_.has_work() : executor_.stopping(); }
+bool LaunchThread::has_work() const {
+    return adopts_ && !runner_.scheduled() ? executor_.has_work() : executor_.stopping();
+}
 
 bool LaunchThread::adopt() {
     if (!adopts_) return false;

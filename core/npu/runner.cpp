@@ -206,7 +206,14 @@ void Runner::yield_or_throw(CoreContext& self) {
         throw KernelError(wait_failure(self));
 }
 
+void Runner::use(Scheduler* scheduler) {
+    scheduler_ = scheduler;
+    polls_ = scheduler == nullptr ? wait_policy_.polls() : 0;
+    limits_.use(scheduler);
+}
+
 void Runner::add(RunningLaunch& run, CoreSet& cores) {
+    if (run.scheduler() != nullptr) use(run.scheduler());
     for (int i = 0; i < run.size(); ++i) {
         CoreContext& core = run.core(i);
         core.runner = this;
@@ -239,6 +246,7 @@ boost::context::fiber Runner::end(CoreContext& self) {
     ring_.remove(self);
     const bool last = self.run->live() == 0;
     if (last) ended_.push_back(self.run);
+    if (last && self.run->scheduler() != nullptr) use(nullptr);
     const bool to_thread = last || ring_.empty() || SanitizerFiber::ends_in_thread;
     return switch_.end(to_thread ? switch_.main() : next_after(*after.previous).context);
 }

@@ -135,6 +135,7 @@ public:
 
     // Checks all launches and waits. `waited`: minimum time that all current waits have lasted.
     void check(std::chrono::nanoseconds waited = std::chrono::nanoseconds{0});
+    void use(Scheduler* scheduler) { scheduler_ = scheduler; }
     // Checks the wait of a core that polls by itself. Throws KernelError.
     void check_poll(CoreContext& self, int pe, PollState& polling) const;
     // The time until the next check while no core can run.
@@ -168,8 +169,11 @@ public:
     Runner& operator=(const Runner&) = delete;
     ~Runner() = default;
 
-    // Adds the cores of `run` to the ring. `run` must live until on_end(run) was called.
+    // Adds the cores of `run` to the ring. `run` must live until on_end(run) was called. A launch with a scheduler of
+    // its own must be the only one.
     void add(RunningLaunch& run, CoreSet& cores);
+    // Whether a scheduler chooses the cores that run.
+    [[nodiscard]] bool scheduled() const { return scheduler_ != nullptr; }
     // Runs until no core is left. Calls `on_end` on the thread's own stack for each launch that has ended.
     void run(const std::function<void(RunningLaunch&)>& on_end);
 
@@ -194,6 +198,7 @@ public:
 
 private:
     boost::context::fiber begin(CoreContext& self, boost::context::fiber&& from);
+    void use(Scheduler* scheduler);
     boost::context::fiber end(CoreContext& self);
     // Runs other cores until the current wait of `self` is over. Returns false when the wait failed. Inlined for the
     // reason that ContextSwitch states.

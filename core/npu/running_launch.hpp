@@ -12,6 +12,8 @@
 
 namespace npushmem::npu::detail {
 
+class Scheduler;
+
 // A launch from the moment it is queued until it ends.
 struct QueuedLaunch {
     LaunchConfig config;
@@ -45,6 +47,9 @@ public:
     [[nodiscard]] std::chrono::nanoseconds default_wait_timeout() const { return device_.wait_timeout; }
     [[nodiscard]] const DeviceRules& rules() const { return device_.rules; }
     [[nodiscard]] std::uint64_t barriers_passed() const { return barriers_passed_; }
+    // Chooses the cores that run; null: the runner does. Set before the launch is added to a runner.
+    void schedule_by(Scheduler* scheduler) { scheduler_ = scheduler; }
+    [[nodiscard]] Scheduler* scheduler() const { return scheduler_; }
 
     // Whether some core waits for another PE. That wait explains why other cores still wait in core_barrier, so it is
     // the one to report.
@@ -73,6 +78,7 @@ private:
     int live_;
     int arrived_ = 0;
     std::uint64_t barriers_passed_ = 0;
+    Scheduler* scheduler_ = nullptr;
     std::chrono::nanoseconds timeout_;
     std::chrono::nanoseconds deadline_{0};
     Status failure_;

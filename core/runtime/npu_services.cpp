@@ -133,6 +133,37 @@ NpuBinding::NpuBinding(const NpuResources& resources)
       policy_(waiter_, resources.waiting.os, &resources.waiting.liveness, resources.job.npes(),
               &resources.waiting.progress) {}
 
+Status NpuBinding::share_steps(const NpuResources& resources, const SegmentHandle& memory) {
+    if (!records_)
+        return {Code::config, "npushmem-run --npu-check needs PEs that all map each other's memory, on one host"};
+    auto attached = SharedSegment::attach(memory);
+    if (!attached.ok()) return attached.status().within("the memory of npushmem-run's scheduler");
+    steps_ = std::make_unique<npu::check::StepSharing>(npu::check::StepSharing{
+        resources.job.npes(), std::move(attached).value(), [&slices = resources.slices](int pe) {
+            // Relaxed: see SharedStepsControl.
+            return slices.control_of(pe)->entered.load(std::memory_order_relaxed);
+        }});
+    return {};
+}
+
+Status NpuBinding::check_kernels(const NpuResources& resources, npu::DeviceConfig& config) {
+    const Settings& settings = resources.settings;
+    const auto shared = npu::check::StepTurns::parse(settings.npu_schedule);
+    const auto schedule = shared ? npu::Schedule{} : npu::Schedule::parse(settings.npu_schedule);
+    if (!schedule.ok()) return schedule.status().within("NPUSHMEM_NPU_SCHEDULE");
+    if (Status status = npu::check::ReportFiles::validate(settings.npu_check_report); !status.ok())
+        return status.within("NPUSHMEM_NPU_CHECK_REPORT");
+    records_ = attach_kernel_records(resources.job, resources.slices);
+    if (shared)
+        if (Status status = share_steps(resources, *shared); !status.ok()) return status;
+    auto hooks =
+        npu::check::job_hooks(schedule.value(), fabric_, records_.get(), steps_.get(), settings.npu_check_report);
+    if (!hooks.ok()) return hooks.status().within("NPUSHMEM_NPU_SCHEDULE");
+    config.hooks = std::move(hooks).value();
+    config.launch_timeout = std::max<std::chrono::nanoseconds>(npu::checked_launch_timeout, settings.timeout);
+    return {};
+}
+
 Result<std::unique_ptr<NpuBinding>> NpuBinding::create(const NpuResources& resources) {
     const Settings& settings = resources.settings;
     std::unique_ptr<NpuBinding> binding(new NpuBinding(resources));
@@ -153,18 +184,8 @@ Result<std::unique_ptr<NpuBinding>> NpuBinding::create(const NpuResources& resou
                                       "PE has {} bytes; set NPUSHMEM_SYMMETRIC_SIZE",
                                       config.rules.gm_bytes, heap)};
     }
-    if (settings.npu_check) {
-        const auto schedule = npu::Schedule::parse(settings.npu_schedule);
-        if (!schedule.ok()) return schedule.status().within("NPUSHMEM_NPU_SCHEDULE");
-        if (Status status = npu::check::ReportFiles::validate(settings.npu_check_report); !status.ok())
-            return status.within("NPUSHMEM_NPU_CHECK_REPORT");
-        binding->records_ = attach_kernel_records(resources.job, resources.slices);
-        auto hooks = npu::check::job_hooks(schedule.value(), binding->fabric_, binding->records_.get(),
-                                           settings.npu_check_report);
-        if (!hooks.ok()) return hooks.status().within("NPUSHMEM_NPU_SCHEDULE");
-        config.hooks = std::move(hooks).value();
-        config.launch_timeout = std::max<std::chrono::nanoseconds>(npu::checked_launch_timeout, settings.timeout);
-    }
+    if (settings.npu_check)
+        if (Status status = binding->check_kernels(resources, config); !status.ok()) return status;
     auto device = npu::Device::create(config, binding->fabric_, binding->policy_);
     if (!device.ok()) return device.status().within("emulated NPU");
     binding->device_ = std::move(device).value();

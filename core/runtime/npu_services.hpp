@@ -10,6 +10,7 @@
 #include "core/base/shared_segment.hpp"
 #include "core/memory/control_block.hpp"
 #include "core/npu/check/job_records.hpp"
+#include "core/npu/check/step_turns.hpp"
 #include "core/npu/wait_policies.hpp"
 #include "core/remote/npu_remote.hpp"
 #include "core/runtime/job_liveness.hpp"
@@ -106,11 +107,15 @@ private:
     };
 
     explicit NpuBinding(const NpuResources& resources);
+    Status check_kernels(const NpuResources& resources, npu::DeviceConfig& config);
+    // The schedule is the memory of npushmem-run's scheduler.
+    Status share_steps(const NpuResources& resources, const SegmentHandle& memory);
 
     MapFabric fabric_;
     Waiter waiter_;  // makes progress; has no liveness, because the PEs that matter differ from core to core
     npu::WaiterPolicy policy_;
     std::unique_ptr<KernelRecordsLink> records_;
+    std::unique_ptr<npu::check::StepSharing> steps_;
     std::unique_ptr<npu::Device> device_;
 };
 

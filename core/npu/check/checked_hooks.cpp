@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -10,9 +11,10 @@
 #include "core/npu/check/core_checker.hpp"
 #include "core/npu/check/job_control.hpp"
 #include "core/npu/check/job_records.hpp"
-#include "core/npu/check/report_files.hpp"
+#include "core/npu/check/shared_steps.hpp"
 #include "core/npu/check/watchdog.hpp"
 #include "core/npu/running_launch.hpp"
+#include "core/npu/source_line.hpp"
 #include "npushmem/npu/error.hpp"
 
 namespace npushmem::npu {
@@ -40,11 +42,18 @@ public:
         return fmt::format("symmetric heap + {} of PE {}", address - window_.base_of(pe), pe);
     }
     [[nodiscard]] bool shared() const override { return true; }
+    // See check::PlaceInJob.
+    [[nodiscard]] std::uint64_t place_in_job(Address address) const {
+        const int pe = here(address);
+        return pe < 0 ? 0 : (static_cast<std::uint64_t>(pe) + 1) << offset_bits | (address - window_.base_of(pe));
+    }
     [[nodiscard]] int pe_of(Address address) const override {
         return synthetic_address::is(address) ? synthetic_address::pe_of(address) : here(address);
     }
 
 private:
+    static constexpr unsigned offset_bits = 44;
+
     // Its own part is there even where PEs reach all memory, their own too, by a transport.
     [[nodiscard]] int here(Address address) const {
         return address - window_.base < window_.bytes ? window_.my_pe : window_.pe_of(address);
@@ -60,14 +69,27 @@ public:
     [[nodiscard]] bool run_deferred_before_wait() const override { return true; }
 };
 
+// What the launches of a device have in common.
+struct LaunchesConfig {
+    Schedule schedule;
+    const Fabric& fabric;
+    const check::JobLink* link;
+    const check::StepSharing* sharing;  // null: nobody grants the steps
+};
+
 struct CheckedLaunch {
-    CheckedLaunch(const Schedule& schedule, const Fabric& fabric, const check::JobLink* link, int size,
-                  check::ReportFiles& its_reports)
-        : reports(its_reports),
-          control(schedule),
-          names(fabric.window()),
-          peers(check::PeerChecks::begin(link, fabric, size)),
-          domain(control, names, "this launch", peers.get()),
+    // `turn`: held where one launch at a time may take steps.
+    CheckedLaunch(const LaunchesConfig& config, int size, std::unique_lock<std::mutex> turn)
+        : only_launch(std::move(turn)),
+          names(config.fabric.window()),
+          steps(config.sharing == nullptr
+                    ? nullptr
+                    : std::make_unique<check::SharedStepsControl>(
+                          *config.sharing, config.fabric.my_pe(),
+                          [this](std::uintptr_t address) { return names.place_in_job(address); })),
+          control(steps ? nullptr : std::make_unique<DeviceControl>(config.schedule)),
+          peers(check::PeerChecks::begin(config.link, config.fabric, size)),
+          domain(steps ? static_cast<check::Control&>(*steps) : *control, names, "this launch", peers.get()),
           cores(size) {}
 
     // One core's part is over; the last one returns the findings.
@@ -75,6 +97,7 @@ struct CheckedLaunch {
         if (--cores > 0) return {};
         watched.reset();
         domain.launch_ended();
+        if (steps) end_steps();
         std::string text;
         bool errors = false;
         for (const Finding& finding : domain.findings.all()) {
@@ -86,17 +109,25 @@ struct CheckedLaunch {
     }
 
     // After the hooks of all cores were made.
-    void begin(check::Watchdog& watchdog, const detail::RunningLaunch& run) {
+    void begin(check::Watchdog& watchdog, detail::RunningLaunch& run) {
+        if (steps) share_steps(run);
         watched = watchdog.watch(run.timeout(), [this, title = run.title()](double limit) {
             return domain.calls.describe_stuck(title, limit);
         });
     }
 
-    check::ReportFiles& reports;
-    DeviceControl control;
+    Launches(const LaunchesConfig& config, const std::string& report_path)
+        : config_(config), reports_(report_path, config.fabric.my_pe()) {}
     WindowNames names;
+    // One of the two.
+    std::unique_ptr<check::SharedStepsControl> steps;
+    std::unique_ptr<DeviceControl> control;
     std::unique_ptr<check::PeerChecks> peers;
+
+public:
     Domain domain;
+
+private:
     int cores;
     std::unique_ptr<check::Watchdog::Launch> watched;
 };
@@ -104,8 +135,7 @@ struct CheckedLaunch {
 // Launches of a device may begin on several threads; the cores of one are made on one thread, core 0 first.
 class Launches {
 public:
-    Launches(const Schedule& schedule, const Fabric& fabric, const check::JobLink* link, const std::string& report_path)
-        : schedule_(schedule), fabric_(fabric), link_(link), reports_(report_path, fabric.my_pe()) {}
+    if (core.index() == 0) launch = std::make_shared<CheckedLaunch>(config_, core.count(), std::move(turn), reports_);
 
     std::unique_ptr<CoreHooks> make(Core& core) {
         const std::shared_ptr<CheckedLaunch> launch = launch_of(core);
@@ -118,39 +148,38 @@ public:
 
 private:
     std::shared_ptr<CheckedLaunch> launch_of(const Core& core) {
+        std::unique_lock<std::mutex> turn;
+        if (config_.sharing != nullptr && core.index() == 0) turn = std::unique_lock(only_launch_);
         const std::lock_guard lock(mutex_);
         std::shared_ptr<CheckedLaunch>& launch = beginning_[std::this_thread::get_id()];
-        if (core.index() == 0)
-            launch = std::make_shared<CheckedLaunch>(schedule_, fabric_, link_, core.count(), reports_);
+        if (core.index() == 0) launch = std::make_shared<CheckedLaunch>(config_, core.count(), std::move(turn));
         std::shared_ptr<CheckedLaunch> result = launch;
         if (core.index() == core.count() - 1) beginning_.erase(std::this_thread::get_id());
         return result;
     }
 
-    Schedule schedule_;
-    const Fabric& fabric_;
-    const check::JobLink* link_;
-    check::ReportFiles reports_;
-    check::Watchdog watchdog_{{}};
-    std::mutex mutex_;
-    std::map<std::thread::id, std::shared_ptr<CheckedLaunch>> beginning_;
-};
+                                      const StepSharing* sharing, const std::string& report_path) {
+                                          check::Watchdog watchdog_{{}};
+                                          std::mutex mutex_;
+                                          std::map<std::thread::id, std::shared_ptr<CheckedLaunch>> beginning_;
+                                      };
 
 }  // namespace
 
-Result<HooksFactory> checked_hooks(const Schedule& schedule, const Fabric& fabric) {
-    return check::job_hooks(schedule, fabric, nullptr);
+Result<HooksFactory>
+checked_hooks(const Schedule& schedule, const Fabric& fabric) {
+    return check::job_hooks(schedule, fabric, nullptr, nullptr);
 }
 
 Result<HooksFactory> check::job_hooks(const Schedule& schedule, const Fabric& fabric, const JobLink* link,
-                                      const std::string& report_path) {
+    const auto launches = std::make_shared<Launches>(LaunchesConfig{schedule, fabric, link, sharing}, report_path);
     if (schedule.kind == Schedule::Kind::explore || schedule.kind == Schedule::Kind::replay) {
-        return Status{Code::config,
-                      "checked mode: explore and replay need all PEs in one process (CheckedJob); a device runs "
-                      "eager, lazy or random:<seed>"};
+    return Status{Code::config,
+                  "checked mode: explore and replay need npushmem-run --npu-check, or all PEs in one process "
+                  "(CheckedJob); a device runs eager, lazy or random:<seed>"};
     }
-    const auto launches = std::make_shared<Launches>(schedule, fabric, link, report_path);
-    return HooksFactory([launches](Core& core) { return launches->make(core); });
-}
+    return HooksFactory([launches](Core& core) {
+    return launches->make(core); });
+}  // namespace
 
 }  // namespace npushmem::npu

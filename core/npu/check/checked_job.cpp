@@ -10,6 +10,7 @@
 
 #include "core/npu/check/exploration.hpp"
 #include "core/npu/check/job_run.hpp"
+#include "core/npu/check/stepped_control.hpp"
 #include "core/npu/source_line.hpp"
 
 namespace npushmem::npu {
@@ -99,9 +100,16 @@ public:
     void run_steps(const JobLaunch& launch, CheckReport& report) {
         const std::vector<std::byte> before = job.heap->save();
         bool first = true;
-        check::Exploration exploration(schedule, [&](JobControl& control, CheckReport& one) {
+        check::Exploration exploration(schedule, [&](check::explore::Decisions& decisions) {
             if (!std::exchange(first, false)) job.heap->restore(before);
+            check::SteppedControl control(decisions, schedule.max_steps);
+            CheckReport one;
             run_once(launch, control, one);
+            control.end_run();
+            one.steps = control.steps_taken();
+            one.deviations = control.deviations().size();
+            one.schedule = check::Exploration::replay_of(control.deviations());
+            return one;
         });
         if (schedule.kind == Schedule::Kind::explore) return exploration.explore(report);
         exploration.replay(report);

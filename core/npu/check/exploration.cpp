@@ -20,8 +20,6 @@ constexpr std::string_view replay_prefix = "replay:";
 // When not all schedules fit into the budget: this part of it is kept for those with few deviations.
 constexpr std::uint64_t part_for_few = 4;
 constexpr std::size_t max_few = 3;
-// Runs that look for a schedule with the same failure and fewer deviations.
-constexpr std::uint64_t max_minimising_runs = 1000;
 
 std::vector<Deviation> deviations_of(const CheckReport& report) {
     return *explore::parse_deviations(std::string_view(report.schedule).substr(replay_prefix.size()));
@@ -40,15 +38,8 @@ std::string few_text(std::size_t deviations) {
 
 }  // namespace
 
-CheckReport Exploration::run(explore::Decisions& decisions) {
-    SteppedControl control(decisions, schedule_.max_steps);
-    CheckReport report;
-    run_job_(control, report);
-    control.end_run();
-    report.steps = control.steps_taken();
-    report.deviations = control.deviations().size();
-    report.schedule = std::string(replay_prefix) + explore::text_of(control.deviations());
-    return report;
+std::string Exploration::replay_of(const std::vector<Deviation>& deviations) {
+    return std::string(replay_prefix) + explore::text_of(deviations);
 }
 
 void Exploration::adopt(CheckReport run, CheckReport& report) {
@@ -63,7 +54,7 @@ void Exploration::adopt(CheckReport run, CheckReport& report) {
 }
 
 bool Exploration::count_run(explore::Decisions& decisions, CheckReport& report) {
-    CheckReport one = run(decisions);
+    CheckReport one = run_job_(decisions);
     ++report.schedules;
     report.steps += one.steps;
     const bool failed = !one.clean();
@@ -130,15 +121,20 @@ void Exploration::replay(CheckReport& report) {
     count_run(replay, report);
 }
 
+void Exploration::draw(CheckReport& report) {
+    explore::RandomChoice random(schedule_.seed);
+    count_run(random, report);
+}
+
 // With up to this number of deviations no smaller one fails: the search is exhaustive.
 bool Exploration::find_fewer(CheckReport& report) {
     const auto wanted = failure_of(report);
     for (std::size_t max = 0; max < report.deviations && max <= max_few; ++max) {
         FewDeviations few(max);
         while (few.next_run()) {
-            if (report.minimised_by == max_minimising_runs) return false;
+            if (report.minimised_by == minimising_runs_) return false;
             ++report.minimised_by;
-            CheckReport one = run(few);
+            CheckReport one = run_job_(few);
             if (one.clean() || failure_of(one) != wanted) continue;
             adopt(std::move(one), report);
             return true;
@@ -149,12 +145,12 @@ bool Exploration::find_fewer(CheckReport& report) {
 
 void Exploration::leave_out(CheckReport& report) {
     const auto wanted = failure_of(report);
-    for (std::size_t i = 0; i < report.deviations;) {
+    for (std::size_t i = 0; i < report.deviations && report.minimised_by < minimising_runs_;) {
         std::vector<Deviation> fewer = deviations_of(report);
         fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
         Replay replay(std::move(fewer));
         ++report.minimised_by;
-        CheckReport one = run(replay);
+        CheckReport one = run_job_(replay);
         const bool better = !one.clean() && failure_of(one) == wanted && one.deviations < report.deviations;
         if (better) adopt(std::move(one), report);
         i = better ? 0 : i + 1;
@@ -167,7 +163,7 @@ void Exploration::minimise(CheckReport& report) {
     // Its memory is to remain.
     Replay replay(deviations_of(report));
     ++report.minimised_by;
-    adopt(run(replay), report);
+    adopt(run_job_(replay), report);
 }
 
 }  // namespace npushmem::npu::check

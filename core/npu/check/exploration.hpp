@@ -5,28 +5,38 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "core/npu/check/stepped_control.hpp"
+#include "core/npu/check/explore/few_deviations.hpp"
 #include "npushmem/npu/checked_job.hpp"
 
 namespace npushmem::npu::check {
 
 class Exploration {
 public:
-    // Runs the job once, from the same memory each time, and fills in the findings, the status and the traffic.
-    using RunJob = std::function<void(JobControl& control, CheckReport& report)>;
+    // Runs the job once, from the same memory each time. Returns its findings, status, traffic and steps, and the
+    // deviations as the schedule.
+    using RunJob = std::function<CheckReport(explore::Decisions& decisions)>;
 
-    Exploration(const Schedule& schedule, RunJob run_job) : schedule_(schedule), run_job_(std::move(run_job)) {}
+    // Runs that look for a schedule with the same failure and fewer deviations.
+    static constexpr std::uint64_t max_minimising_runs = 1000;
+
+    Exploration(const Schedule& schedule, RunJob run_job, std::uint64_t minimising_runs = max_minimising_runs)
+        : schedule_(schedule), run_job_(std::move(run_job)), minimising_runs_(minimising_runs) {}
 
     void explore(CheckReport& report);
     // Runs the schedule's trace.
     void replay(CheckReport& report);
+    // Runs one schedule, drawn by the schedule's seed.
+    void draw(CheckReport& report);
+
+    // The schedule of a run with these deviations.
+    [[nodiscard]] static std::string replay_of(const std::vector<explore::Deviation>& deviations);
 
 private:
     enum class Outcome { all, budget, found };
 
-    // Runs once. Returns the findings, with the deviations as the schedule.
-    CheckReport run(explore::Decisions& decisions);
     // Runs once and counts the run. Returns true when it has a finding: then it becomes the report.
     bool count_run(explore::Decisions& decisions, CheckReport& report);
     Outcome run_all(std::uint64_t budget, CheckReport& report);
@@ -41,6 +51,7 @@ private:
 
     const Schedule& schedule_;
     RunJob run_job_;
+    std::uint64_t minimising_runs_;
 };
 
 }  // namespace npushmem::npu::check

@@ -67,6 +67,8 @@ public:
     std::uint32_t add(int pe, int index, CommandQueues& queues);
     void remove(std::uint32_t core);
     [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(entries_.size()); }
+    // The number of the launch's core 0.
+    [[nodiscard]] std::uint32_t first() const { return first_; }
     // Whether the core belongs to this process.
     [[nodiscard]] bool contains(std::uint32_t core) const { return core - first_ < entries_.size(); }
     [[nodiscard]] FindingSide side_of(const Access& access) const;

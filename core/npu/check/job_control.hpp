@@ -42,12 +42,12 @@ protected:
     [[nodiscard]] std::uint64_t poll_rounds() const { return poll_rounds_; }
     // Counts the polls that find nothing new: `chosen` runs next.
     void count_idle_polls(const detail::CoreContext& chosen);
-
-private:
-    [[nodiscard]] bool draw(unsigned one_in) { return random_() % one_in == 0; }
     // Lets polling cores poll again, because the memory may have changed unseen, or a loop may end by itself. Returns
     // false when they have polled often enough, or when no core has run since the last round.
     [[nodiscard]] bool begin_poll_round();
+
+private:
+    [[nodiscard]] bool draw(unsigned one_in) { return random_() % one_in == 0; }
 
     Schedule::Kind kind_;
     std::mt19937_64 random_;

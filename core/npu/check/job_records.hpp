@@ -150,10 +150,12 @@ public:
     [[nodiscard]] virtual bool host_called(int pe, std::uint64_t host_barrier) const = 0;
 };
 
+struct StepSharing;
+
 // Hooks like those of checked_hooks(), for a device of a job whose processes share their records. `link` must outlive
-// the device; null: each process checks for itself.
+// the device; null: each process checks for itself. `sharing` too; null: nobody grants the steps of the kernels.
 // `report_path`: where pictures of findings go, see ReportFiles.
 Result<HooksFactory> job_hooks(const Schedule& schedule, const Fabric& fabric, const JobLink* link,
-                               const std::string& report_path = {});
+                               const StepSharing* sharing, const std::string& report_path = {});
 
 }  // namespace npushmem::npu::check

@@ -49,7 +49,8 @@ void StepRecorder::wait(const detail::Condition& condition) {
     const auto compare = condition.compare;
     const std::uint64_t value = condition.value;
     step_.guard = {number_of(condition.word),
-                   [compare, value](std::uint64_t seen) { return satisfied(seen, compare, value); }};
+                   [compare, value](std::uint64_t seen) { return satisfied(seen, compare, value); },
+                   static_cast<std::uint32_t>(compare), value};
 }
 
 }  // namespace npushmem::npu::check

@@ -65,7 +65,7 @@ std::vector<ThreadId> SteppedControl::find_enabled(const std::vector<CoreContext
     std::vector<ThreadId> enabled;
     for (const CoreContext* core : able) enabled.push_back(thread_of_.at(core));
     for (std::uint32_t core = 0; core < cores_.size(); ++core) {
-        const CommandQueues* queues = domain().cores.queues_of(core);
+        const CommandQueues* queues = queues_of(core);
         for (std::size_t pipe = 1; queues != nullptr && pipe < pipes_per_core; ++pipe) {
             if (!queues->can_run(static_cast<Pipe>(pipe))) continue;
             ThreadId& thread = cores_[core].pipes[pipe];
@@ -74,16 +74,19 @@ std::vector<ThreadId> SteppedControl::find_enabled(const std::vector<CoreContext
         }
     }
     for (PendingSignal& signal : domain().signals.in_flight()) {
-        if (signal.thread < 0) signal.thread = add_thread({nullptr, signal.core, Pipe::scalar, 0});
+        if (signal.thread < 0)
+            signal.thread = add_thread({nullptr, signal.core - domain().cores.first(), Pipe::scalar, 0});
         enabled.push_back(signal.thread);
     }
     std::ranges::sort(enabled);
     return enabled;
 }
 
+ThreadId SteppedControl::preferred() const { return turn_ < max_turn ? last_ : last_ + 1; }
+
 ThreadId SteppedControl::decide(const std::vector<ThreadId>& enabled) {
     const std::uint64_t step = steps_taken_++;
-    const ThreadId preferred = turn_ < max_turn ? last_ : last_ + 1;
+    const ThreadId preferred = this->preferred();
     const ThreadId usual = explore::default_order(enabled, preferred).front();
     ThreadId chosen = usual;
     if (decided_) chosen = decisions_.choose(enabled, preferred);
@@ -92,16 +95,20 @@ ThreadId SteppedControl::decide(const std::vector<ThreadId>& enabled) {
         decisions_.end_run(waiting());
     }
     if (chosen != usual) deviations_.push_back({step, chosen});
-    turn_ = chosen == last_ ? turn_ + 1 : 1;
-    running_ = last_ = chosen;
-    Thread& thread = threads_[static_cast<std::size_t>(chosen)];
-    steps().begin_step({chosen, ++thread.steps});
+    begin_step(chosen);
     return chosen;
+}
+
+void SteppedControl::begin_step(ThreadId thread) {
+    turn_ = thread == last_ ? turn_ + 1 : 1;
+    running_ = last_ = thread;
+    steps().begin_step({thread, ++threads_[static_cast<std::size_t>(thread)].steps});
 }
 
 void SteppedControl::end_step() {
     if (running_ < 0) return;
     explore::Step step = steps().end_step();
+    translate(step);
     record_accesses(step);
     running_ = -1;
     if (decided_) decisions_.executed(std::move(step));
@@ -110,12 +117,14 @@ void SteppedControl::end_step() {
 void SteppedControl::record_accesses(const explore::Step& step) {
     const Thread& thread = threads_[static_cast<std::size_t>(running_)];
     LoopReads& reads = cores_[thread.core].reads;
-    bool writes = false;
-    for (const explore::MemoryAccess& access : step.accesses) {
-        writes = writes || access.write;
+    for (const explore::MemoryAccess& access : step.accesses)
         if (!access.write) reads.add(access);
-    }
-    for (std::size_t core = 0; writes && core < cores_.size(); ++core) {
+    wake_polling(step);
+}
+
+void SteppedControl::wake_polling(const explore::Step& step) {
+    if (std::ranges::none_of(step.accesses, &explore::MemoryAccess::write)) return;
+    for (std::size_t core = 0; core < cores_.size(); ++core) {
         if (threads_[core].context->status != detail::CoreStatus::polling || !cores_[core].reads.touched_by(step))
             continue;
         ++cores_[core].wakes;
@@ -128,7 +137,7 @@ void SteppedControl::run_agent(ThreadId id) {
     if (thread.pipe == Pipe::scalar)
         domain().signals.deliver(id);
     else
-        domain().cores.queues_of(thread.core)->run_next(thread.pipe);
+        queues_of(thread.core)->run_next(thread.pipe);
 }
 
 std::vector<explore::Waiting> SteppedControl::waiting() const {
@@ -138,7 +147,9 @@ std::vector<explore::Waiting> SteppedControl::waiting() const {
         if (context.next == nullptr || context.status != detail::CoreStatus::awaiting_word || context.ready()) continue;
         StepRecorder recorder;
         recorder.wait(context.condition);
-        all.push_back({static_cast<ThreadId>(core), recorder.end_step().guard});
+        explore::Step step = recorder.end_step();
+        translate(step);
+        all.push_back({static_cast<ThreadId>(core), step.guard});
     }
     return all;
 }
@@ -149,6 +160,7 @@ CoreContext* SteppedControl::choose(const std::vector<CoreContext*>& able) {
     if (failing()) decided_ = false;
     if (decided_ && steps_taken_ == max_steps_) ends().on_step_limit(max_steps_);
     const ThreadId chosen = decide(find_enabled(able));
+    if (chosen < 0) return nullptr;
     CoreContext* core = threads_[static_cast<std::size_t>(chosen)].context;
     if (core == nullptr) {
         run_agent(chosen);
@@ -162,8 +174,10 @@ CoreContext* SteppedControl::choose(const std::vector<CoreContext*>& able) {
 void SteppedControl::unblock() {
     end_step();
     const std::vector<ThreadId> enabled = find_enabled({});
-    if (enabled.empty()) return JobControl::unblock();
-    run_agent(decide(enabled));
+    if (enabled.empty() && !other_processes()) return JobControl::unblock();
+    const ThreadId chosen = decide(enabled);
+    if (chosen < 0) return;
+    run_agent(chosen);
     end_step();
 }
 

@@ -27,7 +27,7 @@ private:
     bool everything_ = false;  // more than `max_reads`
 };
 
-class SteppedControl final : public JobControl {
+class SteppedControl : public JobControl {
 public:
     SteppedControl(explore::Decisions& decisions, std::uint64_t max_steps);
 
@@ -45,13 +45,30 @@ public:
     // From the default order, so far.
     [[nodiscard]] const std::vector<explore::Deviation>& deviations() const { return deviations_; }
 
-private:
+protected:
     using ThreadId = explore::ThreadId;
 
+    // Chooses the thread that runs next; -1: none, and the runner shall ask again. `enabled` is empty only if
+    // other_processes().
+    [[nodiscard]] virtual ThreadId decide(const std::vector<ThreadId>& enabled);
+    // Whether kernels of other processes take steps, too: then they may unblock the cores of this one.
+    [[nodiscard]] virtual bool other_processes() const { return false; }
+    // Replaces the addresses by places that mean the same in all processes and runs.
+    virtual void translate(explore::Step& /*step*/) const {}
+    void begin_step(ThreadId thread);
+    // The thread that is to continue.
+    [[nodiscard]] ThreadId preferred() const;
+    // Cores that poll what the step has written poll again.
+    void wake_polling(const explore::Step& step);
+    [[nodiscard]] std::vector<explore::Waiting> waiting() const;
+    // Whether the launch is failing: nothing is decided any more.
+    [[nodiscard]] bool failing() const;
+
+private:
     // A thread of the exploration: a core, a pipe of a core, or a signal in flight.
     struct Thread {
         detail::CoreContext* context = nullptr;  // of a core
-        std::uint32_t core = 0;                  // for pipes: of that core
+        std::uint32_t core = 0;                  // its place in cores_
         Pipe pipe = Pipe::scalar;                // scalar: a core or a signal
         std::uint32_t steps = 0;
     };
@@ -65,14 +82,13 @@ private:
     ThreadId add_thread(const Thread& thread);
     // Cores of `able`, pipes with a command that can run, and signals.
     [[nodiscard]] std::vector<ThreadId> find_enabled(const std::vector<detail::CoreContext*>& able);
-    [[nodiscard]] ThreadId decide(const std::vector<ThreadId>& enabled);
     // Records the step that has run.
     void end_step();
     void record_accesses(const explore::Step& step);
     void run_agent(ThreadId thread);
-    [[nodiscard]] std::vector<explore::Waiting> waiting() const;
-    // Whether the launch is failing: nothing is decided any more.
-    [[nodiscard]] bool failing() const;
+    [[nodiscard]] CommandQueues* queues_of(std::uint32_t core) {
+        return domain().cores.queues_of(domain().cores.first() + core);
+    }
 
     explore::Decisions& decisions_;
     std::uint64_t max_steps_;

@@ -8,6 +8,7 @@
 
 #include "core/base/streams.hpp"
 #include "core/tools/run/exit_record.hpp"
+#include "core/tools/run/explore_job.hpp"
 #include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/options.hpp"
 #include "core/tools/run/placement.hpp"
@@ -36,6 +37,8 @@ int main(int argc, char** argv, char** environment) {
                                                npushmem::system_files());
         !found.ok())
         return print_and_exit({run::exit_usage, fmt::format("npushmem-run: {}\n", found.message())});
+    if (run::needs_scheduler(std::get<run::Options>(options)))
+        return run::run_scheduled_job(std::get<run::Options>(std::move(options)), environment);
     auto plan = run::prepare_job(std::get<run::Options>(options), environment);
     if (const auto* exit = std::get_if<run::EarlyExit>(&plan)) return print_and_exit(*exit);
     return run::run_job(std::get<run::Options>(options), std::get<run::JobPlan>(std::move(plan)));

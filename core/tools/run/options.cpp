@@ -13,6 +13,7 @@
 #include "core/base/version.hpp"
 #include "core/tools/common/cli_documents.hpp"
 #include "core/tools/run/exit_record.hpp"
+#include "npushmem/npu/checked_job.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::run {
@@ -33,6 +34,8 @@ struct RawOptions {
     std::vector<std::string> exports;
     std::string bind = "auto";
     std::string timeout;
+    std::string npu_check;
+    std::string npu_check_runs = "10000";
     bool tag_output = false;
     bool verbose = false;
 };
@@ -115,6 +118,17 @@ std::vector<std::string> names_of(const Choices<Value>& choices) {
     std::vector<std::string> names;
     for (const auto& choice : choices) names.push_back(choice.first);
     return names;
+}
+
+void declare_kernel_checks(CLI::App& app, RawOptions& raw) {
+    app.add_flag("--npu-check{lazy}", raw.npu_check,
+                 "Check the kernels of the emulated NPU. The schedule after = is lazy (the default), eager, "
+                 "random:<seed>, explore, explore:<deviations> or replay:<trace>; all but lazy and eager let one step "
+                 "of all PEs' kernels run at a time. explore runs the program again for each schedule until one fails, "
+                 "shows the output of the last run, and names the schedule for replay");
+    app.add_option("--npu-check-runs", raw.npu_check_runs,
+                   "Run the program at most so many times for --npu-check=explore; 10000 if not given")
+        ->type_name("N");
 }
 
 void declare(CLI::App& app, RawOptions& raw) {
@@ -214,6 +228,15 @@ Result<Variable> variable(const std::string& text) {
     return made;
 }
 
+// The schedules that PEs follow by themselves are variables of theirs.
+Result<std::string> checked_schedule(const std::string& text, Options& options) {
+    const auto schedule = npu::Schedule::parse(text);
+    if (!schedule.ok()) return schedule.status().within("--npu-check");
+    options.exports.push_back({"NPUSHMEM_NPU_CHECK", "1"});
+    options.exports.push_back({"NPUSHMEM_NPU_SCHEDULE", text});
+    return text;
+}
+
 // Keeps the first failure of a sequence of conversions.
 class Conversion {
 public:
@@ -281,6 +304,10 @@ Result<Options> converted(const RawOptions& raw) {
     conversion.take(choice<Bind>("--bind", raw.bind, bindings), options.bind);
     if (!raw.timeout.empty()) conversion.take(seconds("--timeout", raw.timeout), options.timeout);
     for (const auto& text : raw.exports) conversion.take(variable(text), options.exports.emplace_back());
+    if (!raw.npu_check.empty()) conversion.take(checked_schedule(raw.npu_check, options), options.npu_check);
+    int runs = 0;
+    conversion.take(whole_number("--npu-check-runs", raw.npu_check_runs, 99'999'999), runs);
+    options.npu_check_runs = static_cast<std::uint64_t>(runs);
     take_hosts(conversion, raw, options);
     check_hosts(conversion, options);
     options.tag_output = raw.tag_output;
@@ -329,6 +356,7 @@ std::variant<Options, EarlyExit> parse_options(const std::vector<std::string>& a
     CLI::App app{"Starts N processes as the PEs of one npushmem job, on this host or on several.", "npushmem-run"};
     RawOptions raw;
     declare(app, raw);
+    declare_kernel_checks(app, raw);
     if (auto document = requested_document(app, man_text(), arguments)) return EarlyExit{0, std::move(*document)};
     try {
         auto words = with_np_as_n(arguments, app);

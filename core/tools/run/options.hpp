@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -33,6 +34,8 @@ struct Options {
     Bind bind = Bind::automatic;
     std::optional<std::chrono::milliseconds> timeout;
     bool verbose = false;
+    std::string npu_check;                // schedule of checked kernels; empty: as the environment says
+    std::uint64_t npu_check_runs = 0;     // maximum number of runs of an exploration
     std::vector<std::string> hosts;       // empty: this one
     std::vector<std::string> rsh{"ssh"};  // words of the remote shell's command, before the host's name
     bool rsh_given = false;               // by the user

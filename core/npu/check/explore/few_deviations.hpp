@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +38,19 @@ private:
     std::vector<Deviation> deviations_;
     std::size_t next_ = 0;
     std::uint64_t step_ = 0;
+};
+
+// Runs one schedule that the seed determines.
+class RandomChoice final : public Decisions {
+public:
+    explicit RandomChoice(std::uint64_t seed) : random_(seed) {}
+
+    ThreadId choose(const std::vector<ThreadId>& enabled, ThreadId /*last*/) override {
+        return enabled[random_() % enabled.size()];
+    }
+
+private:
+    std::mt19937_64 random_;
 };
 
 // Runs every schedule with at most `max` deviations, without any reduction.

@@ -35,6 +35,9 @@ struct MemoryAccess {
 struct Guard {
     std::uint64_t word = 0;
     std::function<bool(std::uint64_t)> holds;  // empty: no guard
+    // The same as numbers, for those who pass the guard to another process.
+    std::uint32_t comparison = 0;
+    std::uint64_t operand = 0;
 
     explicit operator bool() const { return static_cast<bool>(holds); }
     [[nodiscard]] MemoryAccess read() const { return {word, word + 8, false}; }

@@ -270,6 +270,49 @@ void printing(const Program&) {
     });
 }
 
+// PE 0 sends two signals that no fence orders. PE 1 waits for the first and expects the second, too: without it, it
+// waits for a third one, which nobody sends. When the youngest signal arrives first, all is well.
+void expected_order(const Program& program) {
+    run_on_one_core([&](Core& core) {
+        if (program.me == 0) {
+            core.signal_set_on(program.signal(0), 1, 1);
+            core.signal_set_on(program.signal(1), 1, 1);
+        } else if (program.me == 1) {
+            core.signal_wait_until(program.signal(0), Compare::equal, 1, 0);
+            if (program.right) core.signal_wait_until(program.signal(1), Compare::equal, 1, 0);
+            if (core.signal_fetch(program.signal(1)) != 1)
+                core.signal_wait_until(program.signal(2), Compare::equal, 1, 0);
+        }
+    });
+}
+
+// All write, meet, and read what all wrote.
+void one_barrier(const Program& program) {
+    auto* state = reinterpret_cast<BarrierState*>(npushmem_calloc(1, sizeof(BarrierState)));
+    run(1, [&](Core& core) {
+        if (core.index() == 0) {
+            core.store(program.data, 1);
+            core.dcci(program.data);
+        }
+        npu::barrier_v3(core, {0, 1, program.npes}, state);
+        if (core.index() != 0) return;
+        for (int pe = 0; pe < program.npes; ++pe)
+            if (core.load(core.remote(program.data, pe)) != 1) std::printf("wrong value in this launch\n");
+    });
+}
+
+// Every PE signals the next; PE 1 ends instead of its last signal.
+void early_death(const Program& program) {
+    run_on_one_core([&](Core& core) {
+        for (std::uint64_t round = 1; round <= 3; ++round) {
+            if (round == 3 && program.me == 1 && !program.right) static_cast<void>(std::raise(SIGKILL));
+            core.signal_set_on(program.signal(0), round, (program.me + 1) % program.npes);
+            core.fence();
+        }
+        core.signal_wait_until(program.signal(0), Compare::equal, 3);
+    });
+}
+
 int main_of(const char* name, bool right) {
     const std::map<std::string, void (*)(const Program&)> cases{
         {"halves", halves},
@@ -285,6 +328,9 @@ int main_of(const char* name, bool right) {
         {"ordered_by_running_kernel", ordered_by_running_kernel},
         {"death", death},
         {"printing", printing},
+        {"expected_order", expected_order},
+        {"one_barrier", one_barrier},
+        {"early_death", early_death},
     };
     npushmem_init();
     const Program program{right};

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "core/tools/run/exit_record.hpp"
+#include "core/tools/run/explore_job.hpp"
 
 namespace npushmem::run {
 namespace {
@@ -50,6 +51,22 @@ TEST(Options, ParsesAllOptions) {
     EXPECT_EQ(options.bind, Bind::core);
     EXPECT_EQ(options.timeout, std::chrono::milliseconds(1500));
     EXPECT_TRUE(options.verbose);
+}
+
+TEST(Options, ChecksKernelsBySchedule) {
+    const Options lazy = accepted({"--npu-check", "app"});
+    EXPECT_EQ(lazy.npu_check, "lazy");
+    EXPECT_THAT(lazy.command, ElementsAre("app"));
+    ASSERT_EQ(lazy.exports.size(), 2U);
+    EXPECT_EQ(lazy.exports[1].name, "NPUSHMEM_NPU_SCHEDULE");
+    EXPECT_FALSE(needs_scheduler(lazy));
+    EXPECT_FALSE(needs_scheduler(accepted({"--npu-check=eager", "app"})));
+    const Options explored = accepted({"--npu-check=explore:2", "--npu-check-runs", "7", "app"});
+    EXPECT_EQ(explored.npu_check_runs, 7U);
+    for (const char* schedule : {"explore:2", "explore", "random:3", "replay:4=1"})
+        EXPECT_TRUE(needs_scheduler(accepted({std::string("--npu-check=") + schedule, "app"})));
+    EXPECT_FALSE(needs_scheduler(accepted({"app"})));
+    EXPECT_THAT(refused({"--npu-check=often", "app"}), HasSubstr("--npu-check: schedule 'often' must be"));
 }
 
 TEST(Options, PassesArgumentsBehindTheProgramToIt) {

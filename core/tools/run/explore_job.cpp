@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/tools/run/explore_job.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+#include <variant>
+
+#include "core/base/streams.hpp"
+#include "core/npu/check/exploration.hpp"
+#include "core/npu/check/step_scheduler.hpp"
+#include "core/tools/run/exit_record.hpp"
+#include "core/tools/run/job_preparation.hpp"
+#include "core/tools/run/start_job.hpp"
+
+namespace npushmem::run {
+
+using npu::CheckReport;
+using npu::Finding;
+using npu::Hazard;
+using npu::Schedule;
+using npu::check::StepTurns;
+
+namespace {
+
+// A run of a job takes many times longer than one of a CheckedJob.
+constexpr std::uint64_t minimising_runs = 200;
+
+int failed(const std::string& message) {
+    write_error(fmt::format("npushmem-run: {}\n", message));
+    return exit_launcher_failed;
+}
+
+// What one run writes to standard output and standard error.
+class RunOutput {
+public:
+    [[nodiscard]] bool open() {
+        for (FileDescriptor& file : files_) file = FileDescriptor(::memfd_create("npushmem-run output", MFD_CLOEXEC));
+        return std::ranges::all_of(files_, &FileDescriptor::valid);
+    }
+    void clear() {
+        for (const FileDescriptor& file : files_) {
+            (void)!::ftruncate(file.get(), 0);
+            (void)::lseek(file.get(), 0, SEEK_SET);
+        }
+    }
+    // Of the calling process, which gets no input.
+    void become_streams() const {
+        const FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+        (void)::dup2(null.get(), STDIN_FILENO);
+        (void)::dup2(files_[0].get(), STDOUT_FILENO);
+        (void)::dup2(files_[1].get(), STDERR_FILENO);
+    }
+    void show() const {
+        write_output(contents(files_[0]));
+        write_error(contents(files_[1]));
+    }
+
+private:
+    static std::string contents(const FileDescriptor& file) {
+        std::string text;
+        std::array<char, 65536> piece;
+        ssize_t length = 0;
+        while ((length = ::pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(text.size()))) > 0)
+            text.append(piece.data(), static_cast<std::size_t>(length));
+        return text;
+    }
+
+    std::array<FileDescriptor, 2> files_;
+};
+
+class ScheduledJob {
+public:
+    ScheduledJob(Options options, const char* const* environment, const Schedule& schedule)
+        : options_(std::move(options)), environment_(environment), schedule_(schedule) {
+        keeps_output_ = schedule.kind == Schedule::Kind::explore;
+    }
+
+    Status prepare() {
+        auto memory = SharedSegment::create((sizeof(StepTurns) + 4095) / 4096 * 4096, {});
+        if (!memory.ok()) return memory.status();
+        memory_ = std::move(memory).value();
+        if (Status status = memory_.commit(0, memory_.bytes()); !status.ok()) return status;
+        if (!output_.open()) return {Code::system, std::strerror(errno)};
+        options_.exports.push_back({"NPUSHMEM_NPU_CHECK", "1"});
+        options_.exports.push_back({"NPUSHMEM_NPU_SCHEDULE", StepTurns::text_of(memory_.handle())});
+        return {};
+    }
+
+    CheckReport run(npu::check::explore::Decisions& decisions) {
+        std::memset(memory_.base(), 0, sizeof(StepTurns));
+        turns().max_steps = schedule_.max_steps;
+        output_.clear();
+        npu::check::StepScheduler scheduler(turns(), options_.npes, decisions);
+        const int pid = ::fork();
+        if (pid == 0) run_in_child();
+        std::atomic<bool> ended{false};
+        std::thread waiter([&] {
+            wait_for(pid);
+            ended.store(true, std::memory_order_release);
+            turns().notify_scheduler();
+        });
+        scheduler.run(ended);
+        waiter.join();
+        return report_of(scheduler);
+    }
+
+    void show_output() const {
+        if (keeps_output_) output_.show();
+    }
+    // Of the last run.
+    [[nodiscard]] int exit_status() const { return exit_status_; }
+
+private:
+    [[nodiscard]] StepTurns& turns() const { return *reinterpret_cast<StepTurns*>(memory_.base()); }
+
+    [[noreturn]] void run_in_child() {
+        // The launcher ends the job when this process has ended.
+        (void)::prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (keeps_output_) output_.become_streams();
+        auto plan = prepare_job(options_, environment_);
+        int status = exit_launcher_failed;
+        if (const auto* exit = std::get_if<EarlyExit>(&plan)) {
+            write_error(exit->text);
+            status = exit->status;
+        } else {
+            status = run_job(options_, std::get<JobPlan>(std::move(plan)));
+        }
+        (void)std::fflush(nullptr);
+        ::_exit(status);
+    }
+
+    void wait_for(int pid) {
+        int status = 0;
+        while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+        }
+        exit_status_ = pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : exit_launcher_failed;
+    }
+
+    [[nodiscard]] CheckReport report_of(const npu::check::StepScheduler& scheduler) const {
+        CheckReport report;
+        report.steps = scheduler.steps();
+        report.deviations = scheduler.deviations().size();
+        report.schedule = npu::check::Exploration::replay_of(scheduler.deviations());
+        const std::uint32_t failure = turns().hazard.load();
+        if (failure == StepTurns::kernel_failed)
+            report.status = {Code::aborted, "a kernel failed"};
+        else if (failure != 0)
+            report.findings.emplace_back().hazard = static_cast<Hazard>(failure);
+        if (exit_status_ != 0) report.status = {Code::aborted, fmt::format("the job exited with {}", exit_status_)};
+        if (report.status.ok() && !scheduler.obstacle().empty()) report.status = {Code::state, scheduler.obstacle()};
+        return report;
+    }
+
+    Options options_;
+    const char* const* environment_;
+    const Schedule& schedule_;
+    bool keeps_output_;
+    SharedSegment memory_;
+    RunOutput output_;
+    int exit_status_ = 0;
+};
+
+std::string describe(const CheckReport& report) {
+    std::string text;
+    const std::string runs =
+        fmt::format("{} {} of the job, {} of them redundant, {} steps in {:.1f} s", report.schedules,
+                    report.schedules == 1 ? "run" : "runs", report.redundant, report.steps, report.seconds);
+    const std::string again =
+        fmt::format("npushmem-run: run this schedule again with --npu-check={}\n", report.schedule);
+    if (report.clean() && report.coverage.empty()) return fmt::format("npushmem-run: no finding in {}\n", runs) + again;
+    if (report.clean()) return fmt::format("npushmem-run: no finding; explored {}: {}\n", report.coverage, runs);
+    for (const Finding& finding : report.findings)
+        text += fmt::format("npushmem-run: checked mode found {}\n", npu::id_of(finding.hazard));
+    if (!report.status.ok()) text += fmt::format("npushmem-run: {}\n", report.status.message());
+    text += fmt::format("npushmem-run: after {}\n", runs);
+    if (report.minimised_by > 0)
+        text += fmt::format(
+            "npushmem-run: {} further runs looked for a schedule with fewer deviations from the default "
+            "order; {} are left\n",
+            report.minimised_by, report.deviations);
+    return text + again;
+}
+
+void run_schedules(const Schedule& schedule, ScheduledJob& job, CheckReport& report) {
+    npu::check::Exploration exploration(
+        schedule, [&job](npu::check::explore::Decisions& decisions) { return job.run(decisions); }, minimising_runs);
+    if (schedule.kind == Schedule::Kind::explore) return exploration.explore(report);
+    if (schedule.kind == Schedule::Kind::random) return exploration.draw(report);
+    exploration.replay(report);
+}
+
+}  // namespace
+
+bool needs_scheduler(const Options& options) {
+    const auto schedule = Schedule::parse(options.npu_check);
+    return schedule.ok() && schedule.value().kind != Schedule::Kind::eager &&
+           schedule.value().kind != Schedule::Kind::lazy;
+}
+
+int run_scheduled_job(Options options, const char* const* environment) {
+    if (!options.hosts.empty() || options.nodes > 0 || options.npes > StepTurns::max_pes)
+        return failed(fmt::format("--npu-check={} needs all PEs on one host, and at most {} of them", options.npu_check,
+                                  StepTurns::max_pes));
+    Schedule schedule = Schedule::parse(options.npu_check).value();
+    schedule.max_schedules = options.npu_check_runs;
+    const auto plan = prepare_job(options, environment);
+    if (const auto* exit = std::get_if<EarlyExit>(&plan)) {
+        write_error(exit->text);
+        return exit->status;
+    }
+    ScheduledJob job(std::move(options), environment, schedule);
+    if (const Status status = job.prepare(); !status.ok()) return failed("--npu-check: " + status.message());
+    const auto begin = std::chrono::steady_clock::now();
+    CheckReport report;
+    report.schedule = schedule.text();
+    run_schedules(schedule, job, report);
+    report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    job.show_output();
+    write_error(describe(report));
+    if (report.clean()) return job.exit_status();
+    return job.exit_status() != 0 ? job.exit_status() : EXIT_FAILURE;
+}
+
+}  // namespace npushmem::run
