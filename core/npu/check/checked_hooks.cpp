@@ -11,6 +11,7 @@
 #include "core/npu/check/core_checker.hpp"
 #include "core/npu/check/job_control.hpp"
 #include "core/npu/check/job_records.hpp"
+#include "core/npu/check/report_files.hpp"
 #include "core/npu/check/shared_steps.hpp"
 #include "core/npu/check/watchdog.hpp"
 #include "core/npu/running_launch.hpp"
@@ -79,8 +80,10 @@ struct LaunchesConfig {
 
 struct CheckedLaunch {
     // `turn`: held where one launch at a time may take steps.
-    CheckedLaunch(const LaunchesConfig& config, int size, std::unique_lock<std::mutex> turn)
-        : only_launch(std::move(turn)),
+    CheckedLaunch(const LaunchesConfig& config, int size, std::unique_lock<std::mutex> turn,
+                  check::ReportFiles& its_reports)
+        : reports(its_reports),
+          only_launch(std::move(turn)),
           names(config.fabric.window()),
           steps(config.sharing == nullptr
                     ? nullptr
@@ -116,8 +119,46 @@ struct CheckedLaunch {
         });
     }
 
-    Launches(const LaunchesConfig& config, const std::string& report_path)
-        : config_(config), reports_(report_path, config.fabric.my_pe()) {}
+private:
+    void share_steps(detail::RunningLaunch& run) {
+        check::JobControl::Ends ends;
+        ends.deadlocked = [this, &run] { fail(run, "nobody can go on"); };
+        ends.on_step_limit = [this, &run](std::uint64_t limit) {
+            fail(run, fmt::format("the run has not ended within {} steps", limit));
+        };
+        steps->attach(domain, false, std::move(ends));
+        launch = &run;
+        run.schedule_by(steps.get());
+    }
+
+    void end_steps() {
+        const auto& all = domain.findings.all();
+        const auto error = std::ranges::find_if_not(all, &Finding::hint);
+        if (error != all.end() || launch->failed())
+            steps->report_failure(error != all.end() ? error->hazard : Hazard::none);
+        steps->end_launch();
+    }
+
+    // Fails the launch with H17, for this reason and with every core that has not ended.
+    void fail(detail::RunningLaunch& run, const std::string& why) {
+        std::string graph = why + ":";
+        const detail::CoreContext* first = nullptr;
+        for (int i = 0; i < run.size(); ++i) {
+            const detail::CoreContext& core = run.core(i);
+            if (core.next == nullptr) continue;
+            if (first == nullptr || core.status == detail::CoreStatus::awaiting_word) first = &core;
+            graph += fmt::format("\n    PE {} core {} is at {}", core.core->my_pe(), i, text_of(core.where));
+        }
+        if (first == nullptr) return;
+        domain.findings.report(Hazard::deadlock,
+                               {first->core->my_pe(), first->core->index(), Pipe::scalar, "the wait", first->where},
+                               FindingSide{}, "", graph);
+        run.fail(nullptr, {Code::timeout, graph + " [" + id_of(Hazard::deadlock) + "]"});
+    }
+
+    check::ReportFiles& reports;
+    const detail::RunningLaunch* launch = nullptr;  // that shares its steps
+    std::unique_lock<std::mutex> only_launch;
     WindowNames names;
     // One of the two.
     std::unique_ptr<check::SharedStepsControl> steps;
@@ -135,7 +176,8 @@ private:
 // Launches of a device may begin on several threads; the cores of one are made on one thread, core 0 first.
 class Launches {
 public:
-    if (core.index() == 0) launch = std::make_shared<CheckedLaunch>(config_, core.count(), std::move(turn), reports_);
+    Launches(const LaunchesConfig& config, const std::string& report_path)
+        : config_(config), reports_(report_path, config.fabric.my_pe()) {}
 
     std::unique_ptr<CoreHooks> make(Core& core) {
         const std::shared_ptr<CheckedLaunch> launch = launch_of(core);
@@ -152,34 +194,36 @@ private:
         if (config_.sharing != nullptr && core.index() == 0) turn = std::unique_lock(only_launch_);
         const std::lock_guard lock(mutex_);
         std::shared_ptr<CheckedLaunch>& launch = beginning_[std::this_thread::get_id()];
-        if (core.index() == 0) launch = std::make_shared<CheckedLaunch>(config_, core.count(), std::move(turn));
+        if (core.index() == 0)
+            launch = std::make_shared<CheckedLaunch>(config_, core.count(), std::move(turn), reports_);
         std::shared_ptr<CheckedLaunch> result = launch;
         if (core.index() == core.count() - 1) beginning_.erase(std::this_thread::get_id());
         return result;
     }
 
-                                      const StepSharing* sharing, const std::string& report_path) {
-                                          check::Watchdog watchdog_{{}};
-                                          std::mutex mutex_;
-                                          std::map<std::thread::id, std::shared_ptr<CheckedLaunch>> beginning_;
-                                      };
+    LaunchesConfig config_;
+    check::ReportFiles reports_;
+    std::mutex only_launch_;  // held by the launch that takes steps
+    check::Watchdog watchdog_{{}};
+    std::mutex mutex_;
+    std::map<std::thread::id, std::shared_ptr<CheckedLaunch>> beginning_;
+};
 
 }  // namespace
 
-Result<HooksFactory>
-checked_hooks(const Schedule& schedule, const Fabric& fabric) {
+Result<HooksFactory> checked_hooks(const Schedule& schedule, const Fabric& fabric) {
     return check::job_hooks(schedule, fabric, nullptr, nullptr);
 }
 
 Result<HooksFactory> check::job_hooks(const Schedule& schedule, const Fabric& fabric, const JobLink* link,
-    const auto launches = std::make_shared<Launches>(LaunchesConfig{schedule, fabric, link, sharing}, report_path);
+                                      const StepSharing* sharing, const std::string& report_path) {
     if (schedule.kind == Schedule::Kind::explore || schedule.kind == Schedule::Kind::replay) {
-    return Status{Code::config,
-                  "checked mode: explore and replay need npushmem-run --npu-check, or all PEs in one process "
-                  "(CheckedJob); a device runs eager, lazy or random:<seed>"};
+        return Status{Code::config,
+                      "checked mode: explore and replay need npushmem-run --npu-check, or all PEs in one process "
+                      "(CheckedJob); a device runs eager, lazy or random:<seed>"};
     }
-    return HooksFactory([launches](Core& core) {
-    return launches->make(core); });
-}  // namespace
+    const auto launches = std::make_shared<Launches>(LaunchesConfig{schedule, fabric, link, sharing}, report_path);
+    return HooksFactory([launches](Core& core) { return launches->make(core); });
+}
 
 }  // namespace npushmem::npu
