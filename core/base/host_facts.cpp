@@ -75,6 +75,12 @@ void narrow(AvailableMemory& room, const std::string& folder, const GroupFiles& 
     if (left < room.available) room = {left, limit, true};
 }
 
+// Without a slash nothing remains: a path of a control group begins with one, unless the file is damaged.
+void remove_last_part(std::string& path) {
+    const auto last = path.rfind('/');
+    path.erase(last == std::string::npos ? 0 : last);
+}
+
 // Every ancestor's limit applies, up to the mount itself. Without a cgroup namespace, a container's process names a
 // path that exists only outside, and its limit is at the mount.
 void narrow_upwards(AvailableMemory& room, std::string path, const GroupFiles& files, const FileReader& read) {
@@ -82,8 +88,7 @@ void narrow_upwards(AvailableMemory& room, std::string path, const GroupFiles& f
         while (!path.empty() && path.back() == '/') path.pop_back();
         narrow(room, files.mount + path, files, read);
         if (path.empty()) return;
-        const auto last = path.rfind('/');
-        path.erase(last == std::string::npos ? 0 : last);
+        remove_last_part(path);
     }
 }
 
@@ -171,7 +176,7 @@ double tightest(const std::string& mount, std::string path, const FileReader& re
         while (!path.empty() && path.back() == '/') path.pop_back();
         best = tighter(best, quota_at(mount + path, read));
         if (path.empty()) return best;
-        path.erase(std::min(path.rfind('/'), path.size()));
+        remove_last_part(path);
     }
 }
 

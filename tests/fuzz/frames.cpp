@@ -37,7 +37,7 @@ void check_stream(Input input) {
     int ends[2];
     require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0, "no socket pair");
     {
-        Channel channel(Socket(ends[0]), 0, limits::introduction_bytes);
+        Channel channel(Socket{ends[0]}, 0, limits::introduction_bytes);
         require(::write(ends[1], input.data(), input.size()) == static_cast<ssize_t>(input.size()), "a short write");
         ::shutdown(ends[1], SHUT_WR);
         bool failed = false;

@@ -2,6 +2,7 @@
 // The defects of puts and gets, of fences and of completion.
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "npushmem/plugin/local_atomic.hpp"
 #include "tests/contract/mutants/defective.hpp"
@@ -141,6 +142,7 @@ Code Defective::put_and_more(std::uint64_t queue, const npushmem_rma& op, std::u
 Code Defective::put_in_halves(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
     const Code code = repeat([&] { return inner().put(queue, part_of(op, op.bytes / 2, op.bytes / 2), nullptr); });
     if (code != Code::ok) return code;
+    std::this_thread::yield();  // a watcher sees the first half alone
     return repeat([&] {
         return post(queue, token,
                     [&](std::uint64_t q, std::uint64_t* t) { return inner().put(q, part_of(op, 0, op.bytes / 2), t); });
