@@ -160,7 +160,7 @@ std::vector<Kernel> cache_kernels() {
     return {
         {"header_read_before_the_wait", Hazard::stale_read, two_pes, header_read_before_the_wait},
         {"payload_in_the_line_of_its_length", Hazard::stale_read, two_cores, payload_in_the_line_of_its_length},
-        {"polls_without_dcci", Hazard::stale_read, two_pes, polls_without_dcci},
+        {"polls_without_dcci", Hazard::stale_read, two_pes, polls_without_dcci, "jobs"},
         {"second_lap_of_a_ring", Hazard::stale_read, two_pes, second_lap_of_a_ring},
         {"sees_the_first_estimate_again", Hazard::stale_read, two_cores, sees_the_first_estimate_again},
         {"own_copy_behind_the_cache", Hazard::stale_read, one_core, own_copy_behind_the_cache},
