@@ -150,7 +150,9 @@ void see_one_end(PeProcess& process) {
     if (reports_death(process.pe(), killed_later)) events.await(killed_later);
     EXPECT_EQ(process.pe().quiet(), Code::ok) << "nothing is outstanding";
     exchange(process, survivors, 2);
-    EXPECT_LE(events.count(ending), 1) << "events about the PE that ended normally";
+    // A transport between hosts may lose the announcement of a normal end.
+    const int max_events = process.pe().reach(ending).has(NPUSHMEM_CAP_REMOTE) ? 1 : 0;
+    EXPECT_LE(events.count(ending), max_events) << "events about the PE that ended normally";
     EXPECT_LE(events.count(killed_later), 1) << "events about the PE that was killed";
     for (const int other : survivors) EXPECT_EQ(events.count(other), 0) << "living PE " << other << " was reported";
     process.reached("checked");  // the end of a survivor may be an event for the other
