@@ -105,13 +105,24 @@ Status SymmetricHeap::commit(std::uint64_t offset, std::uint64_t bytes) {
     return {};
 }
 
+std::uint64_t SymmetricHeap::with_gap(std::uint64_t bytes) const {
+    const bool fits = bytes > 0 && bytes <= slice_bytes_;
+    return fits ? bytes + gap_ : bytes;
+}
+
+Result<std::uint64_t> SymmetricHeap::size_of(std::uint64_t offset) const {
+    auto size = allocator_.size_of(offset);
+    if (size.ok() && offset != 0) return size.value() - gap_;
+    return size;
+}
+
 Result<std::uint64_t> SymmetricHeap::allocate(std::uint64_t bytes, std::uint64_t alignment) {
     // Up to this, alignments hold for the address, because slices begin at multiples of it.
     const std::uint64_t largest_alignment = HostMemory::slice_alignment(slice_bytes_);
     if (alignment > largest_alignment)
         return Status{Code::argument, fmt::format("an alignment of {} exceeds the largest supported, {}",
                                                   format_size(alignment), format_size(largest_alignment))};
-    auto offset = allocator_.allocate(bytes, alignment);
+    auto offset = allocator_.allocate(with_gap(bytes), alignment);
     if (!offset.ok()) return offset;
     Status committed = commit(offset.value(), bytes);
     if (committed.ok() && tracker_) tracker_->add(offset.value(), bytes);
@@ -121,7 +132,7 @@ Result<std::uint64_t> SymmetricHeap::allocate(std::uint64_t bytes, std::uint64_t
 }
 
 Status SymmetricHeap::free(std::uint64_t offset) {
-    const auto size = allocator_.size_of(offset);
+    const auto size = size_of(offset);
     if (Status freed = allocator_.free(offset); !freed.ok()) return freed;
     if (tracker_) tracker_->remove(offset);
     if (retains_pages_ || !size.ok() || size.value() < decommit_threshold) return {};
@@ -133,15 +144,15 @@ Status SymmetricHeap::free(std::uint64_t offset) {
 }
 
 Result<bool> SymmetricHeap::resize(std::uint64_t offset, std::uint64_t bytes) {
-    const auto old = allocator_.size_of(offset);
+    const auto old = size_of(offset);
     if (!old.ok()) return old.status();
-    Status resized = allocator_.resize(offset, bytes);
+    Status resized = allocator_.resize(offset, with_gap(bytes));
     if (resized.code() == Code::memory) return false;
     if (!resized.ok()) return resized;
     Status committed = bytes > old.value() ? commit(offset + old.value(), bytes - old.value()) : Status{};
     if (committed.ok() && tracker_) tracker_->add(offset, bytes);
     if (committed.ok()) return true;
-    (void)allocator_.resize(offset, old.value());
+    (void)allocator_.resize(offset, with_gap(old.value()));
     return committed;
 }
 

@@ -42,8 +42,8 @@ private:
     std::uint64_t units_ = 0;  // committed units
 };
 
-// Tracks the objects of the symmetric heap for NPUSHMEM_CHECK: live objects, and ranges of freed objects. Any thread
-// may call it.
+// Tracks the objects of the symmetric heap for NPUSHMEM_CHECK and NPUSHMEM_NPU_CHECK: live objects, and ranges of freed
+// objects. Any thread may call it.
 class AllocationTracker {
 public:
     // Records a live object; overlapping records of freed objects end.
@@ -89,7 +89,7 @@ public:
     // Resizes an object in place. Returns false when the memory after it is in use. A failure (Code::memory: the
     // machine has no memory; Code::argument: no object) leaves the heap unchanged. Shrinking an object never fails.
     Result<bool> resize(std::uint64_t offset, std::uint64_t bytes);
-    [[nodiscard]] Result<std::uint64_t> size_of(std::uint64_t offset) const { return allocator_.size_of(offset); }
+    [[nodiscard]] Result<std::uint64_t> size_of(std::uint64_t offset) const;
     // Returns the offset of a pointer into the slice; fails when it points elsewhere.
     [[nodiscard]] Result<std::uint64_t> offset_of(const void* object) const;
     [[nodiscard]] AllocatorStatistics statistics() const { return allocator_.statistics(); }
@@ -100,6 +100,8 @@ public:
     }
     // From now on the heap tracks its objects, for checks.
     void track_allocations() { tracker_ = std::make_unique<AllocationTracker>(); }
+    // From now on objects do not touch each other, so that accesses beyond the end of one are not in the next one.
+    void leave_gaps() { gap_ = Allocator::granule; }
     // Null: not tracked.
     [[nodiscard]] const AllocationTracker* allocation_tracker() const { return tracker_.get(); }
     [[nodiscard]] std::uint64_t committed_bytes() const { return committed_.committed_bytes(); }
@@ -112,6 +114,8 @@ private:
 
     SymmetricHeap(HostMemory& memory, int local_pe, std::uint64_t slice_bytes, std::uint64_t tail_bytes);
     Status commit(std::uint64_t offset, std::uint64_t bytes);
+    // The size of an object for the allocator.
+    [[nodiscard]] std::uint64_t with_gap(std::uint64_t bytes) const;
 
     HostMemory* memory_;
     int local_pe_;
@@ -121,6 +125,7 @@ private:
     Allocator allocator_;  // over the slice without the tail; the control block is its first allocation
     CommitMap committed_;
     bool retains_pages_ = false;
+    std::uint64_t gap_ = 0;  // behind every object
     std::unique_ptr<AllocationTracker> tracker_;
 };
 

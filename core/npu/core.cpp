@@ -49,10 +49,14 @@ std::uint64_t Core::wait_slow_path(const detail::Condition& condition, const Whe
 Result<std::uint64_t> Core::signal_wait_for(const std::uint64_t* word, Compare compare, std::uint64_t value,
                                             const WaitLimit& limit, const Where& where) {
     check_scalar("signal_wait_for", word, where);
-    if (state_.hooks != nullptr) state_.hooks->before_fetch(where);
-    std::uint64_t seen = detail::acquire_word(word);
+    const detail::Condition condition{word, compare, value, limit.pe};
+    std::uint64_t seen = 0;
     try {
-        const detail::Condition condition{word, compare, value, limit.pe};
+        if (state_.hooks != nullptr && limit.timeout > std::chrono::nanoseconds::zero())
+            state_.hooks->before_fetch(word, where);
+        else if (state_.hooks != nullptr)
+            state_.hooks->before_wait_until(condition, where);
+        seen = detail::acquire_word(word);
         if (!satisfied(seen, compare, value)) {
             if (state_.hooks != nullptr) state_.hooks->before_wait();
             seen = state_.context->runner->await_word(*state_.context, condition, limit.timeout, where);

@@ -183,6 +183,13 @@ public:
     // The last word of a wait loop that checked mode has recognised, and its unchanging value; null: no such loop.
     const void* polled = nullptr;
     std::uint64_t polled_value = 0;
+    bool in_wait_loop = false;  // the current wait is between two polls of such a loop
+    // With a scheduler: the current wait has a limit of its own, which is over when the scheduler decides so.
+    bool may_time_out = false;
+    // Of such a wait loop under exploration: the polls that it makes next without a wait, as the scheduler decides, and
+    // those that it has made so.
+    std::uint64_t granted_polls = 0;
+    std::uint64_t polls_alone = 0;
     bool used_transport = false;              // in this launch: has used or waited for a transport
     std::unique_ptr<RemoteCoreState> remote;  // state of the transport to PEs that are not mapped
     Where where;

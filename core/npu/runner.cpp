@@ -41,6 +41,14 @@ std::string describe(const CoreContext& core) {
                        name_of(core.condition.compare), core.condition.value, core.seen, text_of(core.where));
 }
 
+LongWait long_wait_of(const CoreContext& core, nanoseconds began) {
+    if (core.status == CoreStatus::awaiting_predicate)
+        return {core.predicate->what, nullptr, core.predicate->pe, core.where, began};
+    if (core.status == CoreStatus::awaiting_word)
+        return {"a value in symmetric memory", core.condition.word, core.condition.pe, core.where, began};
+    return {"the other cores of the launch", nullptr, -1, core.where, began};
+}
+
 // Describes where every core of a launch is. Cores at the same place share one entry.
 std::string describe_all(RunningLaunch& run) {
     std::map<std::string, std::vector<int>> cores;
@@ -82,6 +90,8 @@ bool can_run(CoreContext& core, const Scheduler& scheduler) {
 }
 
 }  // namespace
+
+void time_out(CoreContext& core) { core.failure = timed_out(core, core.timeout); }
 
 bool CoreContext::ready() {
     if (run->failed() || !failure.ok()) return true;
@@ -127,16 +137,22 @@ CoreContext* CoreRing::find_ready(CoreContext& after) const {
 }
 
 WaitLimits::WaitLimits(const CoreRing& ring, WaitPolicy& wait_policy, WorkSource& source, Scheduler* scheduler)
-    : ring_(ring), wait_policy_(wait_policy), source_(source), scheduler_(scheduler), check_interval_(first_check) {}
+    : ring_(ring),
+      wait_policy_(wait_policy),
+      source_(source),
+      scheduler_(scheduler),
+      check_interval_(first_check),
+      observation_(wait_policy) {}
 
-void WaitLimits::check_poll(CoreContext& self, int pe, PollState& polling) const {
+bool WaitLimits::check_poll(CoreContext& self, int pe, PollState& polling) const {
     const nanoseconds time = now();
     const nanoseconds timeout = self.run->default_wait_timeout();
     if (timeout.count() != 0 && time >= polling.began + timeout) throw KernelError(timed_out(self, timeout));
-    if (time < std::max(polling.began, polling.liveness_checked) + first_check) return;
+    if (time < std::max(polling.began, polling.liveness_checked) + first_check) return false;
     polling.liveness_checked = time;
     if (Status peer_status = wait_policy_.peer_status(pe); !peer_status.ok())
         throw KernelError(peer_status.within(describe(self)));
+    return true;
 }
 
 nanoseconds WaitLimits::shortest_timeout() const {
@@ -171,8 +187,9 @@ void WaitLimits::check_wait(CoreContext& core, nanoseconds time, nanoseconds wai
     const bool on_peer = core.status == CoreStatus::awaiting_word || core.status == CoreStatus::awaiting_predicate;
     if (!on_peer && (core.status != CoreStatus::awaiting_core_barrier || core.run->awaits_peer())) return;
     // Only long waits read the clock: the deadline is computed at the first check, counted back by the time waited.
-    if (core.timeout.count() != 0 && core.deadline.count() == 0) core.deadline = time + core.timeout - waited;
-    if (core.timeout.count() != 0 && time >= core.deadline) core.failure = timed_out(core, core.timeout);
+    const bool limited = core.timeout.count() != 0 && !core.may_time_out;
+    if (limited && core.deadline.count() == 0) core.deadline = time + core.timeout - waited;
+    if (limited && time >= core.deadline) time_out(core);
     if (!on_peer) return;
     const int pe = core.status == CoreStatus::awaiting_word ? core.condition.pe : core.predicate->pe;
     if (Status peer_status = wait_policy_.peer_status(pe); !peer_status.ok())
@@ -181,11 +198,24 @@ void WaitLimits::check_wait(CoreContext& core, nanoseconds time, nanoseconds wai
 
 nanoseconds WaitLimits::interval() const { return std::min(check_interval_, shortest_timeout()); }
 
-void WaitLimits::reset_interval() { check_interval_ = first_check; }
+void WaitLimits::reset_interval() {
+    check_interval_ = first_check;
+    observation_.end();
+}
 
 void WaitLimits::check_after(nanoseconds interval) {
     check_interval_ = std::min(check_interval_ * 2, longest_check);
     check(interval);
+    report_wait(interval);
+}
+
+// Other cores of a launch wait in core_barrier for the one that waits for a PE, so the latter is reported.
+void WaitLimits::report_wait(nanoseconds waited) {
+    if (!observation_.reported()) idle_since_ = now() - waited;
+    CoreContext* core = ring_.first();
+    for (std::size_t i = 0; i < ring_.size() && core->status == CoreStatus::awaiting_core_barrier; ++i)
+        core = core->next;
+    observation_.report(long_wait_of(*core, idle_since_));
 }
 
 Runner::Runner(WaitPolicy& wait_policy, WorkSource& source, Scheduler* scheduler)
@@ -271,7 +301,11 @@ std::uint64_t Runner::await_word(CoreContext& self, const Condition& condition, 
     self.timeout = timeout.count() != 0 ? timeout : self.run->default_wait_timeout();
     self.deadline = nanoseconds{0};
     self.where = where;
-    yield_or_throw(self);
+    self.may_time_out = scheduler_ != nullptr && timeout.count() != 0;
+    const bool resumed = yield_until_resumed(self);
+    self.may_time_out = false;
+    if (!resumed) [[unlikely]]
+        throw KernelError(wait_failure(self));
     return self.seen;
 }
 
@@ -299,12 +333,12 @@ Status Runner::await_predicate(CoreContext& self, WaitPredicate& predicate, cons
 // A poll over a network takes longer than reading the clock, so every poll checks the deadline. A liveness check may
 // take longer, so it runs at intervals.
 void Runner::poll_condition(CoreContext& self, const Condition& condition, std::uint64_t seen, PollState& polling,
-                            const Where& where) {
+                            WaitObservation& observation, const Where& where) {
     self.condition = condition;
     self.seen = seen;
     self.where = where;
     self.status = CoreStatus::awaiting_word;  // for describe()
-    limits_.check_poll(self, condition.pe, polling);
+    if (limits_.check_poll(self, condition.pe, polling)) observation.report(long_wait_of(self, polling.began));
     poll(self, ++polling.round, where);
 }
 
@@ -370,11 +404,8 @@ CoreContext& Runner::scheduled_after(CoreContext& self) {
         for (std::size_t i = 0; i < ring_.size(); ++i, core = core->next) {
             if (can_run(*core, *scheduler_)) runnable_.push_back(core);
         }
-        if (runnable_.empty()) {
-            scheduler_->unblock();
-        } else if (CoreContext* chosen = scheduler_->choose(runnable_); chosen != nullptr) {
-            return *chosen;
-        }
+        CoreContext* chosen = runnable_.empty() ? scheduler_->unblock() : scheduler_->choose(runnable_);
+        if (chosen != nullptr) return *chosen;
     }
 }
 

@@ -27,8 +27,9 @@ public:
     // Returns one of `runnable`, which is not empty and in ring order after the core that ran last. Null: something
     // else has happened, and the runner shall ask again.
     virtual CoreContext* choose(const std::vector<CoreContext*>& runnable) = 0;
-    // Called when no core can continue. Either makes some core runnable or fails the launches.
-    virtual void unblock() = 0;
+    // Called when no core can continue. Returns the core that continues nevertheless, or makes some core runnable, or
+    // fails the launches.
+    virtual CoreContext* unblock() = 0;
     // Called when the deadline of a launch has passed. Returns true if the scheduler has failed the launches, and false
     // if the runner shall fail this one.
     virtual bool on_deadline() { return false; }
@@ -54,11 +55,36 @@ public:
     [[nodiscard]] virtual bool stopping() const = 0;
 };
 
+// The current wait of the core ends because its limit is over.
+void time_out(CoreContext& core);
+
 // State of a wait in which the core does the polling itself.
 struct PollState {
     std::chrono::nanoseconds began;
     std::uint64_t round = 0;
     std::chrono::nanoseconds liveness_checked{0};  // time of the last liveness check; 0: none yet
+};
+
+// Reports the wait of a core to a wait policy, and its end when this ends.
+class WaitObservation {
+public:
+    explicit WaitObservation(WaitPolicy& wait_policy) : wait_policy_(wait_policy) {}
+    WaitObservation(const WaitObservation&) = delete;
+    WaitObservation& operator=(const WaitObservation&) = delete;
+    ~WaitObservation() { end(); }
+
+    void report(const LongWait& wait) {
+        reported_ = true;
+        wait_policy_.observe(this, wait);
+    }
+    void end() {
+        if (std::exchange(reported_, false)) wait_policy_.end_observation(this);
+    }
+    [[nodiscard]] bool reported() const { return reported_; }
+
+private:
+    WaitPolicy& wait_policy_;
+    bool reported_ = false;
 };
 
 // The cores of launches that have not ended, in the order in which they take turns.
@@ -136,16 +162,18 @@ public:
     // Checks all launches and waits. `waited`: minimum time that all current waits have lasted.
     void check(std::chrono::nanoseconds waited = std::chrono::nanoseconds{0});
     void use(Scheduler* scheduler) { scheduler_ = scheduler; }
-    // Checks the wait of a core that polls by itself. Throws KernelError.
-    void check_poll(CoreContext& self, int pe, PollState& polling) const;
+    // Checks the wait of a core that polls by itself. Throws KernelError. Returns true at the intervals of the checks
+    // of long waits.
+    bool check_poll(CoreContext& self, int pe, PollState& polling) const;
     // The time until the next check while no core can run.
     [[nodiscard]] std::chrono::nanoseconds interval() const;
     // A core can run again: the next wait begins with short intervals.
     void reset_interval();
-    // All cores have waited for `interval`: checks them, and doubles the interval.
+    // All cores have waited for `interval`: checks and reports them, and doubles the interval.
     void check_after(std::chrono::nanoseconds interval);
 
 private:
+    void report_wait(std::chrono::nanoseconds waited);
     void check_launch(CoreContext& core, std::chrono::nanoseconds now);
     void check_wait(CoreContext& core, std::chrono::nanoseconds now, std::chrono::nanoseconds waited);
     [[nodiscard]] std::chrono::nanoseconds shortest_timeout() const;
@@ -155,6 +183,8 @@ private:
     WorkSource& source_;
     Scheduler* scheduler_;
     std::chrono::nanoseconds check_interval_;
+    std::chrono::nanoseconds idle_since_{0};  // no core can run since then; meaningful while `observation_` is reported
+    WaitObservation observation_;
 };
 
 // Runs the cores of launches on one thread, in turns.
@@ -187,7 +217,8 @@ public:
     void poll(CoreContext& self, std::uint64_t round, const Where& where);
     // Called between two polls of `condition`, the last of which read `seen`. Throws like await_word.
     void poll_condition(CoreContext& self, const Condition& condition, std::uint64_t seen, PollState& polling,
-                        const Where& where);
+                        WaitObservation& observation, const Where& where);
+    [[nodiscard]] WaitPolicy& wait_policy() const { return wait_policy_; }
     // Called in a wait loop that checked mode has recognised: `self.polled` does not change. With a scheduler, returns
     // after the memory changes or when no other core can run. Throws like await_word.
     void poll_unchanged(CoreContext& self, PollState& polling, const Where& where);

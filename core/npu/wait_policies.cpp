@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <string>
 #include <thread>
 
 namespace npushmem::npu {
@@ -37,6 +39,25 @@ Status WaiterPolicy::peer_status(int pe) const {
     const auto dead = liveness_->find_dead(pe < 0 ? PeRange{0, 1, n_pes_} : PeRange::one(pe));
     if (!dead) return {};
     return {Code::peer_dead, fmt::format("PE {} has died", *dead)};
+}
+
+void WaiterPolicy::observe(const void* id, const LongWait& wait) {
+    if (observer_ == nullptr) return;
+    // Without the folder: a record has little room.
+    const std::string call =
+        wait.where.line() == 0
+            ? std::string("a kernel")
+            : fmt::format("a kernel at {}:{}", std::filesystem::path(wait.where.file_name()).filename().string(),
+                          wait.where.line());
+    const WaitFor what{.what = wait.what,
+                       .needs = wait.pe < 0 ? PeRange{0, 1, n_pes_} : PeRange::one(wait.pe),
+                       .call = call.c_str(),
+                       .object = wait.word};
+    observer_->observe(id, what, wait.began, os_.now());
+}
+
+void WaiterPolicy::end_observation(const void* id) {
+    if (observer_ != nullptr) observer_->end(id);
 }
 
 }  // namespace npushmem::npu

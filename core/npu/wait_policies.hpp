@@ -10,17 +10,20 @@ namespace npushmem::npu {
 //
 // `waiter`, `os` and `liveness` must outlive it. `liveness` may be null. If a kernel does not name the PE that it waits
 // for, all `n_pes` PEs are checked. The Waiter itself should have no liveness, because the relevant PE differs per
-// core. `progress` is the Waiter's progress function, which pauses call too; null: none.
+// core; nor an observer, because a core's wait is longer than one of the Waiter's. `progress` is the Waiter's progress
+// function, which pauses call too; null: none. `observer` receives the long waits of cores; null: nobody does.
 class WaiterPolicy final : public WaitPolicy {
 public:
     WaiterPolicy(const Waiter& waiter, WaitOs& os, Liveness* liveness, int n_pes,
-                 const std::function<void()>* progress = nullptr)
-        : waiter_(waiter), os_(os), liveness_(liveness), n_pes_(n_pes), progress_(progress) {}
+                 const std::function<void()>* progress = nullptr, WaitObserver* observer = nullptr)
+        : waiter_(waiter), os_(os), liveness_(liveness), n_pes_(n_pes), progress_(progress), observer_(observer) {}
 
     Code until(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override;
     [[nodiscard]] int polls() const override;
     void pause(std::uint64_t round) override;
     [[nodiscard]] Status peer_status(int pe) const override;
+    void observe(const void* id, const LongWait& wait) override;
+    void end_observation(const void* id) override;
 
 private:
     const Waiter& waiter_;
@@ -28,6 +31,7 @@ private:
     Liveness* liveness_;
     int n_pes_;
     const std::function<void()>* progress_;
+    WaitObserver* observer_;
 };
 
 }  // namespace npushmem::npu

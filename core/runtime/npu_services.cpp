@@ -7,8 +7,8 @@
 #include <limits>
 #include <utility>
 
-#include "core/npu/check/job_records.hpp"
-#include "core/npu/check/report_files.hpp"
+#include "core/npu/check/processes/job_records.hpp"
+#include "core/npu/check/report/report_files.hpp"
 
 namespace npushmem {
 
@@ -16,7 +16,7 @@ using npu::check::JobRecords;
 
 std::unique_ptr<KernelRecordsMemory> KernelRecordsMemory::make(ControlBlock& own) {
     auto made = SharedSegment::create(JobRecords::bytes, {});
-    if (!made.ok() || !made.value().commit(0, JobRecords::bytes).ok()) return nullptr;
+    if (!made.ok() || !made.value().commit(0, JobRecords::first_bytes).ok()) return nullptr;
     if (!JobRecords::make(made.value().descriptor())) return nullptr;
     own.checking.segment = made.value().handle();
     return std::unique_ptr<KernelRecordsMemory>(new KernelRecordsMemory(std::move(made).value()));
@@ -91,6 +91,16 @@ std::unique_ptr<KernelRecordsLink> attach_kernel_records(const JobMembership& jo
                                      [&slices](int pe) -> ControlBlock& { return *slices.control_of(pe); });
 }
 
+// Every PE has the same objects, so the own heap knows those of all PEs. Behind the heap are the runtime's memory and
+// global variables.
+std::function<std::string(std::uint64_t, std::size_t)> refusal_of(const SymmetricHeap& heap) {
+    return [&heap](std::uint64_t offset, std::size_t bytes) -> std::string {
+        if (offset >= heap.tail() || heap.allocation_tracker() == nullptr) return {};
+        const Status inside = heap.allocation_tracker()->check(offset, bytes);
+        return inside.ok() ? std::string{} : "they " + inside.message();
+    };
+}
+
 }  // namespace
 
 NpuBinding::MapFabric::MapFabric(const NpuResources& resources)
@@ -131,18 +141,26 @@ NpuBinding::NpuBinding(const NpuResources& resources)
       waiter_(resources.waiting.budget, resources.waiting.os, resources.waiting.counters, nullptr,
               &resources.waiting.progress),
       policy_(waiter_, resources.waiting.os, &resources.waiting.liveness, resources.job.npes(),
-              &resources.waiting.progress) {}
+              &resources.waiting.progress, &resources.waiting.recorder) {}
 
 Status NpuBinding::share_steps(const NpuResources& resources, const SegmentHandle& memory) {
     if (!records_)
         return {Code::config, "npushmem-run --npu-check needs PEs that all map each other's memory, on one host"};
     auto attached = SharedSegment::attach(memory);
     if (!attached.ok()) return attached.status().within("the memory of npushmem-run's scheduler");
-    steps_ = std::make_unique<npu::check::StepSharing>(npu::check::StepSharing{
-        resources.job.npes(), std::move(attached).value(), [&slices = resources.slices](int pe) {
-            // Relaxed: see SharedStepsControl.
-            return slices.control_of(pe)->entered.load(std::memory_order_relaxed);
-        }});
+    steps_ = std::make_unique<npu::check::StepSharing>(
+        npu::check::StepSharing{.pes = resources.job.npes(),
+                                .memory = std::move(attached).value(),
+                                .host_barrier =
+                                    [&slices = resources.slices](int pe) {
+                                        // Relaxed: see SharedStepsControl.
+                                        return slices.control_of(pe)->entered.load(std::memory_order_relaxed);
+                                    },
+                                .host_waits =
+                                    [&slices = resources.slices](int pe) {
+                                        const auto wait = slices.control_of(pe)->progress.wait.read();
+                                        return wait && wait->since != 0;
+                                    }});
     return {};
 }
 
@@ -156,8 +174,9 @@ Status NpuBinding::check_kernels(const NpuResources& resources, npu::DeviceConfi
     records_ = attach_kernel_records(resources.job, resources.slices);
     if (shared)
         if (Status status = share_steps(resources, *shared); !status.ok()) return status;
-    auto hooks =
-        npu::check::job_hooks(schedule.value(), fabric_, records_.get(), steps_.get(), settings.npu_check_report);
+    auto hooks = npu::check::job_hooks(
+        schedule.value(), fabric_,
+        {records_.get(), steps_.get(), settings.npu_check_report, refusal_of(resources.slices.heap())});
     if (!hooks.ok()) return hooks.status().within("NPUSHMEM_NPU_SCHEDULE");
     config.hooks = std::move(hooks).value();
     config.launch_timeout = std::max<std::chrono::nanoseconds>(npu::checked_launch_timeout, settings.timeout);

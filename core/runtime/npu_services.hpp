@@ -9,8 +9,8 @@
 
 #include "core/base/shared_segment.hpp"
 #include "core/memory/control_block.hpp"
-#include "core/npu/check/job_records.hpp"
-#include "core/npu/check/step_turns.hpp"
+#include "core/npu/check/processes/job_records.hpp"
+#include "core/npu/check/processes/step_turns.hpp"
 #include "core/npu/wait_policies.hpp"
 #include "core/remote/npu_remote.hpp"
 #include "core/runtime/job_liveness.hpp"

@@ -103,13 +103,13 @@ void uses_its_own_memory(Core& core, const Memory& m, bool) { core.store(m.data,
 
 std::vector<Kernel> address_kernels() {
     return {
-        {"loop_runs_one_word_too_far", Hazard::bad_address, one_core, loop_runs_one_word_too_far, "jobs"},
-        {"last_row_is_shorter", Hazard::bad_address, one_core, last_row_is_shorter, "jobs"},
+        {"loop_runs_one_word_too_far", Hazard::bad_address, one_core, loop_runs_one_word_too_far},
+        {"last_row_is_shorter", Hazard::bad_address, one_core, last_row_is_shorter},
         {"remote_copy_of_a_local", Hazard::bad_address, two_pes, remote_copy_of_a_local},
         {"signals_a_local", Hazard::bad_address, two_pes, signals_a_local},
-        {"reads_a_freed_table", Hazard::bad_address, two_pes, reads_a_freed_table, "jobs", freed_table_of},
-        {"previous_slot_of_the_first", Hazard::bad_address, one_core, previous_slot_of_the_first, "jobs"},
-        {"puts_beyond_the_end", Hazard::bad_address, two_pes, puts_beyond_the_end, "jobs"},
+        {"reads_a_freed_table", Hazard::bad_address, two_pes, reads_a_freed_table, {}, freed_table_of},
+        {"previous_slot_of_the_first", Hazard::bad_address, one_core, previous_slot_of_the_first},
+        {"puts_beyond_the_end", Hazard::bad_address, two_pes, puts_beyond_the_end},
         {"length_in_a_packed_header", Hazard::misaligned_scalar, one_core, length_in_a_packed_header},
         {"double_behind_a_float", Hazard::misaligned_scalar, one_core, double_behind_a_float},
         {"signal_behind_a_half_word", Hazard::misaligned_scalar, one_core, signal_behind_a_half_word},

@@ -17,15 +17,14 @@ void idle_core_returns(Core& core, const Memory& m, bool wrong) {
     core.core_barrier();  // WRONG: idle_core_returns
 }
 
-void barrier_in_both_branches(Core& core, const Memory& m, bool wrong) {
+// Core 0 calls the barrier of its branch, and then the one of all cores.
+void barrier_in_one_branch(Core& core, const Memory& m, bool wrong) {
     if (core.index() == 0) {
         core.store(m.data, 1);
         core.dcci(m.data);
-        if (wrong) core.core_barrier();  // WRONG: barrier_in_both_branches
-    } else if (wrong) {
-        core.core_barrier();  // WRONG: barrier_in_both_branches
+        if (wrong) core.core_barrier();
     }
-    if (!wrong) core.core_barrier();
+    core.core_barrier();  // WRONG: barrier_in_one_branch
 }
 
 // Three rows for two cores: core 0 has two of them.
@@ -99,13 +98,15 @@ void one_state_for_two_teams(Core& core, const Memory& m, bool wrong) {
     sync_v3(core, {1, 1, 2}, wrong ? m.barriers : m.barriers + 1);  // WRONG: one_state_for_two_teams
 }
 
-// PE 0 wants to skip barriers, and moves its arrival on by hand.
+// PE 0 moves its arrival on by hand instead of calling the barriers.
 void arrival_moved_by_hand(Core& core, const Memory& m, bool wrong) {
-    if (core.my_pe() == 0 && wrong) {
-        core.signal_add(&m.barriers->arrival.word, 4);
-        return core.signal_set_on(m.signal(0), 1, 1);
+    if (core.my_pe() == 0) {
+        if (wrong) core.signal_add(&m.barriers->arrival.word, 4);
+        core.signal_set_on(m.signal(0), 1, 1);
+    } else {
+        core.signal_wait_until(m.signal(0), Compare::equal, 1, 0);
     }
-    if (core.my_pe() == 1 && wrong) core.signal_wait_until(m.signal(0), Compare::equal, 1, 0);
+    if (core.my_pe() == 0 && wrong) return;
     for (int i = 0; i < 4; ++i) sync_v3(core, both_pes, m.barriers);  // WRONG: arrival_moved_by_hand
 }
 
@@ -114,18 +115,24 @@ void arrival_moved_by_hand(Core& core, const Memory& m, bool wrong) {
 std::vector<Kernel> barrier_kernels() {
     return {
         {"idle_core_returns", Hazard::core_barrier, four_cores, idle_core_returns},
-        {"barrier_in_both_branches", Hazard::core_barrier, two_cores, barrier_in_both_branches},
+        {"barrier_in_one_branch", Hazard::core_barrier, two_cores, barrier_in_one_branch},
         {"barrier_for_each_own_row", Hazard::core_barrier, two_cores, barrier_for_each_own_row},
         {"first_sub_core_only", Hazard::core_barrier, two_cores, first_sub_core_only},
         {"one_core_calls_the_barrier", Hazard::core_barrier, two_pes_of_two_cores, one_core_calls_the_barrier},
-        {"team_without_the_last_pe", Hazard::team_mismatch, two_pes, team_without_the_last_pe, "jobs"},
-        {"two_variants", Hazard::team_mismatch, two_pes, two_variants},
-        {"launches_of_two_sizes", Hazard::team_mismatch, two_pes, launches_of_two_sizes, "jobs", nullptr,
-         blocks_by_rows},
-        {"two_radixes", Hazard::team_mismatch, three_pes, two_radixes, "jobs"},
-        {"two_strides", Hazard::team_mismatch, three_pes, two_strides},
-        {"state_used_as_scratch", Hazard::generation, two_pes, state_used_as_scratch},
-        {"one_state_for_two_teams", Hazard::generation, three_pes, one_state_for_two_teams},
+        {"team_without_the_last_pe", Hazard::team_mismatch, two_pes, team_without_the_last_pe},
+        {"two_variants", Hazard::team_mismatch, two_pes, two_variants, {}, nullptr, nullptr, "H17"},
+        {"launches_of_two_sizes", Hazard::team_mismatch, two_pes, launches_of_two_sizes, {}, nullptr, blocks_by_rows},
+        {"two_radixes", Hazard::team_mismatch, three_pes, two_radixes},
+        {"two_strides", Hazard::team_mismatch, three_pes, two_strides, {}, nullptr, nullptr, "H17"},
+        {"state_used_as_scratch", Hazard::generation, two_pes, state_used_as_scratch, {}, nullptr, nullptr, "H17"},
+        {"one_state_for_two_teams",
+         Hazard::generation,
+         three_pes,
+         one_state_for_two_teams,
+         {},
+         nullptr,
+         nullptr,
+         "H17 H24"},
         {"arrival_moved_by_hand", Hazard::generation, two_pes, arrival_moved_by_hand},
     };
 }

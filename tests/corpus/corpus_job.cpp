@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A kernel of the corpus in a job, first without its mistake, then with it. Each line of output begins with "right: "
-// or "wrong: ".
-//     corpus_job <kernel>
+// One launch of a kernel of the corpus in a job, without or with its mistake. Each PE prints what the launch reports.
+//     corpus_job <kernel> right|wrong <deadline of the launch in seconds>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <sstream>
 #include <string>
 
 #include "npushmem.h"
@@ -15,23 +14,25 @@
 namespace npushmem::npu::corpus {
 namespace {
 
-void print(const std::string& prefix, const std::string& text) {
-    std::string lines;
-    std::istringstream all(text);
-    for (std::string line; std::getline(all, line);) lines += prefix + line + "\n";
-    static_cast<void>(std::fwrite(lines.data(), 1, lines.size(), stdout));
-    static_cast<void>(std::fflush(stdout));
-}
+class JobHost final : public Host {
+public:
+    [[nodiscard]] int my_pe() const override { return npushmem_my_pe(); }
+    Word* allocate(std::size_t words, const SourceLocation& /*where*/) override {
+        return static_cast<Word*>(npushmem_malloc(words * sizeof(Word)));
+    }
+    void release(Word* memory) override { npushmem_free(memory); }
+};
 
-void run(const Kernel& kernel, const Memory& memory, bool wrong) {
+void run(const Kernel& kernel, const Memory& memory, bool wrong, std::chrono::seconds deadline) {
     const int me = npushmem_my_pe();
     LaunchConfig config(kernel.blocks != nullptr ? kernel.blocks(me, wrong) : kernel.setup.blocks);
-    // Long for a kernel that ends; a kernel with the mistake may wait for ever.
-    config.timeout = wrong ? std::chrono::seconds(2) : std::chrono::seconds(30);
+    config.timeout = deadline;
     Stream& stream = device().default_stream();
     Status status = launch(stream, config, [&](Core& core) { kernel.run(core, memory, wrong); });
     if (status.ok()) status = stream.synchronize();
-    print(wrong ? "wrong: " : "right: ", status.ok() ? "nothing found" : status.message());
+    const std::string text = (status.ok() ? "nothing found" : status.message()) + "\n";
+    static_cast<void>(std::fwrite(text.data(), 1, text.size(), stdout));
+    static_cast<void>(std::fflush(stdout));
 }
 
 template <class T>
@@ -39,15 +40,15 @@ T* allocate(std::size_t count) {
     return static_cast<T*>(npushmem_calloc(count, sizeof(T)));
 }
 
-int main_of(const Kernel& kernel) {
+int main_of(const Kernel& kernel, bool wrong, std::chrono::seconds deadline) {
     npushmem_init();
-    for (const bool wrong : {false, true}) {
-        const Memory memory{allocate<Word>(data_words), allocate<Word>(signal_lines * words_per_line),
-                            allocate<BarrierState>(barrier_states), nullptr};
-        npushmem_barrier_all();
-        run(kernel, memory, wrong);
-        npushmem_barrier_all();
-    }
+    Memory memory{allocate<Word>(data_words), allocate<Word>(signal_lines * words_per_line),
+                  allocate<BarrierState>(barrier_states), nullptr};
+    JobHost host;
+    if (kernel.prepare != nullptr) memory.prepared = kernel.prepare(host, wrong);
+    npushmem_barrier_all();
+    run(kernel, memory, wrong, deadline);
+    npushmem_barrier_all();
     npushmem_finalize();
     return 0;
 }
@@ -57,7 +58,10 @@ int main_of(const Kernel& kernel) {
 
 int main(int argc, char** argv) {
     using npushmem::npu::corpus::kernels;
-    const auto found = std::ranges::find_if(
-        kernels(), [&](const auto& kernel) { return argc == 2 && std::strcmp(kernel.name, argv[1]) == 0; });
-    return found == kernels().end() ? 2 : npushmem::npu::corpus::main_of(*found);
+    if (argc != 4) return 2;
+    const auto found =
+        std::ranges::find_if(kernels(), [&](const auto& kernel) { return std::strcmp(kernel.name, argv[1]) == 0; });
+    if (found == kernels().end()) return 2;
+    return npushmem::npu::corpus::main_of(*found, std::strcmp(argv[2], "wrong") == 0,
+                                          std::chrono::seconds(std::atoi(argv[3])));
 }

@@ -61,13 +61,19 @@ Verdict verdict_of(const Kernel& kernel, const char* schedule, std::string& text
     const CheckReport wrong = run(kernel, schedule, true);
     const CheckReport right = run(kernel, schedule, false);
     Verdict verdict{.mode = schedule, .caught = !wrong.status.ok() || !wrong.findings.empty()};
+    std::string found;  // of the expected hazard
     if (!wrong.findings.empty()) verdict.hazard = id_of(wrong.findings.front().hazard);
     for (const Finding& finding : wrong.findings) {
-        if (finding.hazard != kernel.hazard) continue;
+        if (finding.hazard != kernel.hazard) {
+            verdict.others += (verdict.others.empty() ? "" : " ") + id_of(finding.hazard);
+            continue;
+        }
         verdict.hazard = id_of(finding.hazard);
-        verdict.line = verdict.line || names_marked_line(finding.text(), kernel.name);
+        found += finding.text();
     }
+    verdict.line = kernel.any_line ? names_marked_line(found, kernel.name) : names_marked_lines(found, kernel.name);
     verdict.twin_is_clean = right.status.ok() && right.findings.empty();
+    EXPECT_TRUE(right.complete) << "without the mistake: " << right.text();
     text = "with the mistake: " + wrong.text() + "without: " + right.text();
     return verdict;
 }
@@ -104,7 +110,7 @@ TEST(Corpus, IsFoundByExploration) {
         return std::ranges::count_if(kernels(), [&](const Kernel& kernel) { return is_missed(kernel, mode); });
     };
     EXPECT_EQ(missed("explore"), 0);
-    EXPECT_LE(missed("lazy"), 5);
+    EXPECT_LE(missed("lazy"), 8);  // three of them fail only when a loop or a wait gives up
 }
 
 }  // namespace

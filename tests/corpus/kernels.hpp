@@ -70,10 +70,12 @@ struct Kernel {
     Setup setup;
     void (*run)(Core& core, const Memory& m, bool wrong);
     // The modes that may not find the mistake, as words: "eager", "lazy", "random" for every seed, "explore", and
-    // "jobs" for every schedule in a job.
+    // "jobs" for every single schedule in a job, "job:explore" for exploration there.
     std::string_view missed_by{};
     Word* (*prepare)(Host& host, bool wrong) = nullptr;
     int (*blocks)(int pe, bool wrong) = nullptr;  // blocks of the launch of each PE; null: setup.blocks
+    std::string_view others{};                    // other hazards that the mistake causes, too, as words: "H8 H13"
+    bool any_line = false;                        // a report names one of the marked lines, instead of all
 };
 
 std::vector<Kernel> buffer_kernels();

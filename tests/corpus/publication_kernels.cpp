@@ -50,7 +50,7 @@ void flushes_the_first_line_only(Core& core, const Memory& m, bool wrong) {
     core.signal_set_on(m.signal(0), 1, 1);
 }
 
-// PE 0 puts to PE 2 and tells PE 1, which tells PE 2. A fence orders signals to the same PE only.
+// PE 0 puts to PE 2 and signals PE 1, which signals PE 2. A fence orders signals to the same PE only.
 void relay_behind_a_fence(Core& core, const Memory& m, bool wrong) {
     if (core.my_pe() == 2) return receive(core, m, 1);
     if (core.my_pe() == 1) {
@@ -219,6 +219,24 @@ void flags_of_the_loop_only(Core& core, const Memory& m, bool wrong) {
     core.signal_set_on(m.signal(0), 1, 1);
 }
 
+// The row has two lines, which may arrive in any order: its last word does not announce the first line.
+void polls_the_last_word_of_a_row(Core& core, const Memory& m, bool wrong) {
+    constexpr std::size_t words = 2 * words_per_line;
+    Word* const row = m.data + 512;
+    if (core.my_pe() == 1) {
+        for (std::size_t i = 0; i < words; ++i) core.store(m.data + i, 7);
+        core.dcci(m.data, words * sizeof(Word));
+        core.put(row, m.data, words, 0);  // WRONG: polls_the_last_word_of_a_row
+        core.fence();
+        return core.signal_set_on(m.signal(0), 1, 0);
+    }
+    if (wrong)
+        while (core.load(row + words - 1) != 7) core.dcci(row + words - 1);
+    else
+        core.signal_wait_until(m.signal(0), Compare::equal, 1, 1);
+    use(core.load(row));  // WRONG: polls_the_last_word_of_a_row
+}
+
 }  // namespace
 
 std::vector<Kernel> publication_kernels() {
@@ -233,8 +251,22 @@ std::vector<Kernel> publication_kernels() {
         {"core_barrier_is_no_fence", Hazard::unpublished, two_pes_of_two_cores, core_barrier_is_no_fence},
         {"quiet_of_another_core", Hazard::unpublished, two_pes_of_two_cores, quiet_of_another_core},
         {"second_put_behind_the_fence", Hazard::unpublished, two_pes, second_put_behind_the_fence},
-        {"parts_not_drained_before_the_join", Hazard::unpublished, two_cores, parts_not_drained_before_the_join},
-        {"unlocks_before_the_flush", Hazard::unpublished, two_cores, unlocks_before_the_flush},
+        {"parts_not_drained_before_the_join",
+         Hazard::unpublished,
+         two_cores,
+         parts_not_drained_before_the_join,
+         {},
+         nullptr,
+         nullptr,
+         "H4"},
+        {"unlocks_before_the_flush",
+         Hazard::unpublished,
+         two_cores,
+         unlocks_before_the_flush,
+         {},
+         nullptr,
+         nullptr,
+         "H9"},
         {"maximum_stays_in_the_cache", Hazard::unpublished, two_cores, maximum_stays_in_the_cache},
         {"dcci_does_not_drain", Hazard::unpublished, two_pes, dcci_does_not_drain},
         {"barrier_of_the_wrong_pipe", Hazard::unpublished, two_pes, barrier_of_the_wrong_pipe},
@@ -242,6 +274,8 @@ std::vector<Kernel> publication_kernels() {
         {"flag_to_v_before_a_signal", Hazard::wrong_direction, two_pes, flag_to_v_before_a_signal},
         {"flag_to_mte2_before_a_counter", Hazard::wrong_direction, two_pes, flag_to_mte2_before_a_counter},
         {"flags_of_the_loop_only", Hazard::wrong_direction, two_pes, flags_of_the_loop_only},
+        {"polls_the_last_word_of_a_row", Hazard::unpublished, two_pes, polls_the_last_word_of_a_row,
+         "jobs job:explore"},
     };
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Unordered accesses of several cores and PEs: copies of what others write (H13), and two writers (H14).
+// Unordered accesses of several cores and PEs: copies of words that others write (H13), and two writers (H14).
+#include <chrono>
+
 #include "tests/corpus/kernels.hpp"
 
 namespace npushmem::npu::corpus {
@@ -202,6 +204,35 @@ void stores_behind_the_unlock(Core& core, const Memory& m, bool wrong) {
     if (!wrong) core.signal_set(m.signal(0), 0);
 }
 
+// The pauses between the polls grow, up to a bound. Fails only if the row comes later.
+void backs_off_and_goes_on(Core& core, const Memory& m, bool wrong) {
+    if (core.my_pe() == 1) {
+        core.put(m.data, m.data + 512, 8, 0);  // WRONG: backs_off_and_goes_on
+        core.fence();
+        return core.signal_set_on(m.signal(0), 1, 0);
+    }
+    bool arrived = false;
+    for (int pause = 1; pause <= 16 && !arrived; pause *= 2) {
+        arrived = core.signal_fetch(m.signal(0)) == 1;
+        for (int i = 0; i < pause && !arrived; ++i) core.yield();
+    }
+    if (!arrived && !wrong) return;
+    core.data_copy(core.ub_alloc<float>(16), gm(m.floats(), 16), 16);  // WRONG: backs_off_and_goes_on
+}
+
+// Fails only if the wait times out.
+void ignores_a_timeout(Core& core, const Memory& m, bool wrong) {
+    if (core.my_pe() == 1) {
+        core.put(m.data, m.data + 512, 8, 0);  // WRONG: ignores_a_timeout
+        core.fence();
+        return core.signal_set_on(m.signal(0), 1, 0);
+    }
+    const WaitLimit limit{std::chrono::seconds(1), 1};
+    const bool arrived = core.signal_wait_for(m.signal(0), Compare::equal, 1, limit).ok();
+    if (!arrived && !wrong) return;
+    core.data_copy(core.ub_alloc<float>(16), gm(m.floats(), 16), 16);  // WRONG: ignores_a_timeout
+}
+
 }  // namespace
 
 std::vector<Kernel> race_kernels() {
@@ -215,15 +246,25 @@ std::vector<Kernel> race_kernels() {
         {"missing_join_behind_the_wait", Hazard::dma_race, two_pes_of_two_cores, missing_join_behind_the_wait},
         {"reads_while_others_add", Hazard::dma_race, two_cores, reads_while_others_add},
         {"stores_into_the_source_of_a_put", Hazard::dma_race, two_pes_of_two_cores, stores_into_the_source_of_a_put},
-        {"counts_by_load_and_store", Hazard::write_race, two_cores, counts_by_load_and_store, single_runs},
+        {"counts_by_load_and_store", Hazard::write_race, two_cores, counts_by_load_and_store, single_runs, nullptr,
+         nullptr, "H9"},
         {"tiles_overlap_by_a_row", Hazard::write_race, two_cores, tiles_overlap_by_a_row},
         {"everybody_puts_to_slot_zero", Hazard::write_race, three_pes, everybody_puts_to_slot_zero},
         {"one_core_forgets_to_add", Hazard::write_race, two_cores, one_core_forgets_to_add},
         {"clears_while_others_add", Hazard::write_race, two_cores, clears_while_others_add},
         {"resets_the_counter_too_early", Hazard::write_race, two_cores, resets_the_counter_too_early},
         {"zeroes_then_counts", Hazard::write_race, two_cores, zeroes_then_counts},
-        {"initialises_what_the_peer_puts", Hazard::write_race, two_pes, initialises_what_the_peer_puts},
+        {"initialises_what_the_peer_puts",
+         Hazard::write_race,
+         two_pes,
+         initialises_what_the_peer_puts,
+         {},
+         nullptr,
+         nullptr,
+         "H9"},
         {"stores_behind_the_unlock", Hazard::write_race, two_cores, stores_behind_the_unlock},
+        {"backs_off_and_goes_on", Hazard::dma_race, two_pes, backs_off_and_goes_on, single_runs},
+        {"ignores_a_timeout", Hazard::dma_race, two_pes, ignores_a_timeout, single_runs},
     };
 }
 

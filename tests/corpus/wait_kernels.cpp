@@ -212,18 +212,50 @@ void two_senders_share_a_word(Core& core, const Memory& m, bool wrong) {
     core.signal_wait_until(m.signal(wrong ? 0 : 1), Compare::equal, 2, 1);  // WRONG: two_senders_share_a_word
 }
 
+// Core 0 reads the flag some times, then registers and sleeps. Fails only if the flag is set between the two.
+void sleeps_behind_its_last_poll(Core& core, const Memory& m, bool wrong) {
+    Word* const flag = m.signal(0);
+    Word* const sleeper = m.signal(1);
+    Word* const wake = m.signal(2);
+    if (core.index() == 1) {
+        core.signal_set(flag, 1);
+        if (core.signal_fetch(sleeper) == 1) core.signal_set(wake, 1);
+        return;
+    }
+    for (int poll = 0; poll < 32; ++poll)
+        if (core.signal_fetch(flag) == 1) return;
+    core.signal_set(sleeper, 1);
+    if (!wrong && core.signal_fetch(flag) == 1) return;
+    core.signal_wait_until(wake, Compare::equal, 1);  // WRONG: sleeps_behind_its_last_poll
+}
+
 }  // namespace
 
 std::vector<Kernel> wait_kernels() {
     return {
         {"both_wait_first", Hazard::deadlock, two_pes, both_wait_first},
         {"counts_arrivals_by_set", Hazard::deadlock, three_pes, counts_arrivals_by_set},
-        {"one_word_for_all_rounds", Hazard::deadlock, three_pes, one_word_for_all_rounds, "eager random jobs"},
+        {"one_word_for_all_rounds",
+         Hazard::deadlock,
+         three_pes,
+         one_word_for_all_rounds,
+         "eager random jobs",
+         nullptr,
+         nullptr,
+         {},
+         true},
         {"resets_a_word_that_counts", Hazard::deadlock, two_pes, resets_a_word_that_counts, drawn_runs},
         {"waits_for_one_exact_value", Hazard::deadlock, two_pes, waits_for_one_exact_value, drawn_runs},
         {"toggles_a_word", Hazard::deadlock, two_pes, toggles_a_word, drawn_runs},
         {"waits_for_another_flag", Hazard::deadlock, one_core, waits_for_another_flag},
-        {"pipes_wait_for_each_other", Hazard::deadlock, one_core, pipes_wait_for_each_other},
+        {"pipes_wait_for_each_other",
+         Hazard::deadlock,
+         one_core,
+         pipes_wait_for_each_other,
+         {},
+         nullptr,
+         nullptr,
+         "H4"},
         {"signals_the_wrong_neighbour", Hazard::deadlock, three_pes, signals_the_wrong_neighbour},
         {"no_signal_without_tokens", Hazard::deadlock, two_pes, no_signal_without_tokens},
         {"returns_with_the_lock", Hazard::deadlock, two_cores, returns_with_the_lock},
@@ -236,7 +268,16 @@ std::vector<Kernel> wait_kernels() {
         {"takes_credits_by_fetch_and_set", Hazard::deadlock, two_cores, takes_credits_by_fetch_and_set,
          "eager lazy random jobs"},
         {"claims_by_an_old_number", Hazard::deadlock, two_cores, claims_by_an_old_number},
-        {"two_senders_share_a_word", Hazard::deadlock, three_pes, two_senders_share_a_word, drawn_runs},
+        {"sleeps_behind_its_last_poll", Hazard::deadlock, two_cores, sleeps_behind_its_last_poll, single_runs},
+        {"two_senders_share_a_word",
+         Hazard::deadlock,
+         three_pes,
+         two_senders_share_a_word,
+         drawn_runs,
+         nullptr,
+         nullptr,
+         {},
+         true},
     };
 }
 

@@ -4,15 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
-#include "core/npu/check/core_checker.hpp"
-#include "core/npu/check/job_control.hpp"
-#include "core/npu/check/job_records.hpp"
-#include "core/npu/check/report_files.hpp"
-#include "core/npu/check/shared_steps.hpp"
+#include "core/base/streams.hpp"
+#include "core/npu/check/cores/core_checker.hpp"
+#include "core/npu/check/job/job_control.hpp"
+#include "core/npu/check/processes/job_records.hpp"
+#include "core/npu/check/processes/shared_steps.hpp"
+#include "core/npu/check/report/report_files.hpp"
 #include "core/npu/check/watchdog.hpp"
 #include "core/npu/running_launch.hpp"
 #include "core/npu/source_line.hpp"
@@ -27,12 +30,18 @@ using check::Domain;
 // Symmetric memory as a window shows it.
 class WindowNames final : public check::MemoryNames {
 public:
-    explicit WindowNames(const Window& window) : window_(window) {}
+    WindowNames(const Window& window, const check::JobServices& services)
+        : window_(window), refusal_(services.refusal) {}
 
     [[nodiscard]] bool cached(Address address) const override {
         return here(address) >= 0 && window_.base % cache_line == 0 && window_.bytes % cache_line == 0;
     }
-    [[nodiscard]] std::string refusal(Address, std::size_t) const override { return {}; }
+    [[nodiscard]] std::string refusal(Address address, std::size_t bytes) const override {
+        if (!refusal_) return {};
+        if (synthetic_address::is(address)) return refusal_(synthetic_address::offset_of(address), bytes);
+        const int pe = here(address);
+        return pe < 0 ? std::string{} : refusal_(address - window_.base_of(pe), bytes);
+    }
     [[nodiscard]] std::string name_of(Address address) const override {
         if (synthetic_address::is(address)) {
             return fmt::format("symmetric heap + {} of PE {}", synthetic_address::offset_of(address),
@@ -61,6 +70,7 @@ private:
     }
 
     Window window_;
+    std::function<std::string(std::uint64_t, std::size_t)> refusal_;
 };
 
 // Peers run in other processes: what they wait for must leave before this PE waits.
@@ -74,24 +84,40 @@ public:
 struct LaunchesConfig {
     Schedule schedule;
     const Fabric& fabric;
-    const check::JobLink* link;
-    const check::StepSharing* sharing;  // null: nobody grants the steps
+    check::JobServices services;
+};
+
+// Prints hints, each once.
+class Hints {
+public:
+    void print(const Finding& hint) {
+        const std::lock_guard lock(mutex_);
+        const std::string lines = text_of(hint.here.where) + text_of(hint.other.where) + hint.other.elsewhere;
+        if (printed_.insert(lines).second) write_error(fmt::format("npushmem: checked mode: {}\n", hint.text()));
+    }
+
+private:
+    std::mutex mutex_;
+    std::set<std::string> printed_;
 };
 
 struct CheckedLaunch {
     // `turn`: held where one launch at a time may take steps.
     CheckedLaunch(const LaunchesConfig& config, int size, std::unique_lock<std::mutex> turn,
-                  check::ReportFiles& its_reports)
+                  check::ReportFiles& its_reports, Hints& its_hints)
         : reports(its_reports),
+          hints(its_hints),
           only_launch(std::move(turn)),
-          names(config.fabric.window()),
-          steps(config.sharing == nullptr
+          names(config.fabric.window(), config.services),
+          steps(config.services.sharing == nullptr
                     ? nullptr
                     : std::make_unique<check::SharedStepsControl>(
-                          *config.sharing, config.fabric.my_pe(),
-                          [this](std::uintptr_t address) { return names.place_in_job(address); })),
+                          *config.services.sharing, config.fabric.my_pe(),
+                          [this](std::uintptr_t address) { return names.place_in_job(address); },
+                          [this](int pe) { fail_for_late_host(pe); })),
           control(steps ? nullptr : std::make_unique<DeviceControl>(config.schedule)),
-          peers(check::PeerChecks::begin(config.link, config.fabric, size)),
+          peers(check::PeerChecks::begin(config.services.link, config.fabric, size,
+                                         !config.services.report_path.empty())),
           domain(steps ? static_cast<check::Control&>(*steps) : *control, names, "this launch", peers.get()),
           cores(size) {}
 
@@ -108,6 +134,8 @@ struct CheckedLaunch {
             text += "\n" + finding.text();
             if (!finding.hint()) text += reports.write(finding);
         }
+        for (const Finding& finding : domain.findings.all())
+            if (finding.hint() && !errors) hints.print(finding);
         return errors ? Status{Code::protocol, "checked mode found:" + text} : Status{};
     }
 
@@ -126,7 +154,8 @@ private:
         ends.on_step_limit = [this, &run](std::uint64_t limit) {
             fail(run, fmt::format("the run has not ended within {} steps", limit));
         };
-        steps->attach(domain, false, std::move(ends));
+        // The scheduler reports the changes by other processes.
+        steps->attach(domain, true, std::move(ends));
         launch = &run;
         run.schedule_by(steps.get());
     }
@@ -136,7 +165,17 @@ private:
         const auto error = std::ranges::find_if_not(all, &Finding::hint);
         if (error != all.end() || launch->failed())
             steps->report_failure(error != all.end() ? error->hazard : Hazard::none);
+        else if (!all.empty())
+            steps->report_hint(all.front().hazard);
         steps->end_launch();
+    }
+
+    [[nodiscard]] static const void* awaited_by(const detail::CoreContext& core) {
+        return core.status == detail::CoreStatus::awaiting_word ? core.condition.word : core.polled;
+    }
+
+    void fail_for_late_host(int pe) {
+        launch->fail(nullptr, {Code::timeout, fmt::format("the kernels wait for a launch by the host of PE {}", pe)});
     }
 
     // Fails the launch with H17, for this reason and with every core that has not ended.
@@ -148,16 +187,23 @@ private:
             if (core.next == nullptr) continue;
             if (first == nullptr || core.status == detail::CoreStatus::awaiting_word) first = &core;
             graph += fmt::format("\n    PE {} core {} is at {}", core.core->my_pe(), i, text_of(core.where));
+            const bool awaits = core.status == detail::CoreStatus::awaiting_word;
+            domain.events.record_waiting(core.core->my_pe(), i, core.where, awaited_by(core),
+                                         awaits ? core.condition.value : 0);
         }
         if (first == nullptr) return;
+        const void* const word = awaited_by(*first);
+        const check::Access writer =
+            word != nullptr ? domain.memory.last_writer_of(check::number_of(word)) : check::Access{};
         domain.findings.report(Hazard::deadlock,
                                {first->core->my_pe(), first->core->index(), Pipe::scalar, "the wait", first->where},
-                               FindingSide{}, "", graph);
+                               writer, "", graph);
         run.fail(nullptr, {Code::timeout, graph + " [" + id_of(Hazard::deadlock) + "]"});
     }
 
     check::ReportFiles& reports;
-    const detail::RunningLaunch* launch = nullptr;  // that shares its steps
+    Hints& hints;
+    detail::RunningLaunch* launch = nullptr;  // that shares its steps
     std::unique_lock<std::mutex> only_launch;
     WindowNames names;
     // One of the two.
@@ -176,8 +222,8 @@ private:
 // Launches of a device may begin on several threads; the cores of one are made on one thread, core 0 first.
 class Launches {
 public:
-    Launches(const LaunchesConfig& config, const std::string& report_path)
-        : config_(config), reports_(report_path, config.fabric.my_pe()) {}
+    explicit Launches(const LaunchesConfig& config)
+        : config_(config), reports_(config.services.report_path, config.fabric.my_pe()) {}
 
     std::unique_ptr<CoreHooks> make(Core& core) {
         const std::shared_ptr<CheckedLaunch> launch = launch_of(core);
@@ -191,11 +237,11 @@ public:
 private:
     std::shared_ptr<CheckedLaunch> launch_of(const Core& core) {
         std::unique_lock<std::mutex> turn;
-        if (config_.sharing != nullptr && core.index() == 0) turn = std::unique_lock(only_launch_);
+        if (config_.services.sharing != nullptr && core.index() == 0) turn = std::unique_lock(only_launch_);
         const std::lock_guard lock(mutex_);
         std::shared_ptr<CheckedLaunch>& launch = beginning_[std::this_thread::get_id()];
         if (core.index() == 0)
-            launch = std::make_shared<CheckedLaunch>(config_, core.count(), std::move(turn), reports_);
+            launch = std::make_shared<CheckedLaunch>(config_, core.count(), std::move(turn), reports_, hints_);
         std::shared_ptr<CheckedLaunch> result = launch;
         if (core.index() == core.count() - 1) beginning_.erase(std::this_thread::get_id());
         return result;
@@ -203,6 +249,7 @@ private:
 
     LaunchesConfig config_;
     check::ReportFiles reports_;
+    Hints hints_;
     std::mutex only_launch_;  // held by the launch that takes steps
     check::Watchdog watchdog_{{}};
     std::mutex mutex_;
@@ -212,17 +259,16 @@ private:
 }  // namespace
 
 Result<HooksFactory> checked_hooks(const Schedule& schedule, const Fabric& fabric) {
-    return check::job_hooks(schedule, fabric, nullptr, nullptr);
+    return check::job_hooks(schedule, fabric, {});
 }
 
-Result<HooksFactory> check::job_hooks(const Schedule& schedule, const Fabric& fabric, const JobLink* link,
-                                      const StepSharing* sharing, const std::string& report_path) {
+Result<HooksFactory> check::job_hooks(const Schedule& schedule, const Fabric& fabric, const JobServices& services) {
     if (schedule.kind == Schedule::Kind::explore || schedule.kind == Schedule::Kind::replay) {
         return Status{Code::config,
                       "checked mode: explore and replay need npushmem-run --npu-check, or all PEs in one process "
                       "(CheckedJob); a device runs eager, lazy or random:<seed>"};
     }
-    const auto launches = std::make_shared<Launches>(LaunchesConfig{schedule, fabric, link, sharing}, report_path);
+    const auto launches = std::make_shared<Launches>(LaunchesConfig{schedule, fabric, services});
     return HooksFactory([launches](Core& core) { return launches->make(core); });
 }
 

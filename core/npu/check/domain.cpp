@@ -38,9 +38,6 @@ bool CoreBarrier::arrive(const CheckedCore& core, const FindingSide& here, const
     if (arrived_ == 0) {
         first_ = here;
         gathering_ = {};
-    } else if (first_.where.line() != here.where.line() ||
-               std::strcmp(first_.where.file_name(), here.where.file_name()) != 0) {
-        findings.report(Hazard::core_barrier, here, first_, "", "cores meet at different places of the kernel");
     }
     if (ended_ > 0) {
         findings.report(
@@ -67,15 +64,25 @@ void TeamCalls::compare(const BarrierDescriptor& call, const FindingSide& here, 
     std::string state = names_.name_of(number_of(call.state));
     state.resize(std::min(state.size(), state.rfind(" of PE ")));
     std::vector<Call>& calls = calls_[{state, call.generation}];
+    const Call mine{call, here, cores};
     for (const Call& other : calls) {
-        // Disjoint teams may use the same state.
-        if (!takes_part(call, other.side.pe) && !takes_part(other.call, here.pe)) continue;
         if (same_call(call, other.call) && cores == other.cores) return;
-        findings_.report(Hazard::team_mismatch, here, other.side, state,
-                         fmt::format("{} here, {} on PE {}", describe(call, cores), describe(other.call, other.cores),
-                                     other.side.pe));
+        compare(mine, other, state);
     }
-    calls.push_back({call, here, cores});
+    if (peers_ != nullptr)
+        peers_->barrier_called(call, cores, here, [&](const auto& descriptor, int of_cores, const FindingSide& side) {
+            compare(mine, {descriptor, side, of_cores}, state);
+        });
+    calls.push_back(mine);
+}
+
+void TeamCalls::compare(const Call& mine, const Call& other, const std::string& state) {
+    // Disjoint teams may use the same state.
+    if (!takes_part(mine.call, other.side.pe) && !takes_part(other.call, mine.side.pe)) return;
+    if (same_call(mine.call, other.call) && mine.cores == other.cores) return;
+    findings_.report(Hazard::team_mismatch, mine.side, other.side, state,
+                     fmt::format("{} here, {} on PE {}", describe(mine.call, mine.cores),
+                                 describe(other.call, other.cores), other.side.pe));
 }
 
 }  // namespace npushmem::npu::check

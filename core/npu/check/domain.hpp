@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/npu/check/findings.hpp"
+#include "core/npu/check/report/findings.hpp"
 #include "core/npu/check/signals.hpp"
 #include "core/npu/check/step_recorder.hpp"
 #include "core/npu/check/watchdog.hpp"
@@ -69,7 +69,9 @@ private:
 // The barriers that the members of teams call. All members must pass the same arguments.
 class TeamCalls {
 public:
-    TeamCalls(const MemoryNames& names, FindingLog& findings) : names_(names), findings_(findings) {}
+    // `peers`: null where other PEs are not checked.
+    TeamCalls(const MemoryNames& names, FindingLog& findings, PeerChecks* peers)
+        : names_(names), findings_(findings), peers_(peers) {}
 
     void compare(const BarrierDescriptor& call, const FindingSide& here, int cores);
 
@@ -80,8 +82,11 @@ private:
         int cores;
     };
 
+    void compare(const Call& call, const Call& other, const std::string& state);
+
     const MemoryNames& names_;
     FindingLog& findings_;
+    PeerChecks* peers_;
     // By the name of the state, which is the same on every PE, and the generation.
     std::map<std::pair<std::string, std::uint64_t>, std::vector<Call>> calls_;
 };
@@ -102,13 +107,14 @@ public:
           steps(its_control.steps()),
           names(its_names),
           memory(peers != nullptr ? &peers->memory() : nullptr),
+          events(peers),
           version(peers),
           words(peers),
           signals(memory, words, version, steps, peers, events),
           cores(peers),
           copies(cores, peers),
           findings(std::move(kernel), names, cores, copies, events),
-          team_calls(names, findings),
+          team_calls(names, findings, peers),
           peers_(peers) {}
     Domain(const Domain&) = delete;
     Domain& operator=(const Domain&) = delete;

@@ -3,15 +3,20 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace npushmem::npu::check {
 
-void WordReleases::release(Address word, const Clock& clock, bool add, const Access& write, std::uint64_t before,
+void WordReleases::release(Address word, SharedClock clock, bool add, const Access& write, std::uint64_t before,
                            std::uint64_t after) {
-    if (peers_ != nullptr) peers_->release(word, clock, add, before, after);
+    if (peers_ != nullptr) peers_->release(word, *clock, add, before, after);
     Word& released = words_[word];
-    if (!add) released.clock = clock;
-    if (add) released.clock.join(clock);
+    if (add && released.clock != nullptr) {
+        Clock both = *released.clock;
+        both.join(*clock);
+        clock = std::make_shared<const Clock>(std::move(both));
+    }
+    released.clock = std::move(clock);
     released.write = write;
     released.before = before;
     ++released.releases;
@@ -28,7 +33,7 @@ WordReleases::Earlier WordReleases::earlier(Address word, std::uint32_t core, co
 void WordReleases::acquire(Address word, Clock& clock, std::optional<std::uint64_t> seen, bool waited) const {
     if (peers_ != nullptr) peers_->acquire(word, seen, waited, clock);
     const auto found = words_.find(word);
-    if (found != words_.end()) clock.join(found->second.clock);
+    if (found != words_.end()) clock.join(*found->second.clock);
 }
 
 void PendingSignals::send(PendingSignal signal) { in_flight_.push_back(std::move(signal)); }

@@ -5,13 +5,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <memory_resource>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "core/npu/check/access.hpp"
-#include "core/npu/check/event_log.hpp"
-#include "core/npu/check/peer_checks.hpp"
+#include "core/npu/check/processes/peer_checks.hpp"
+#include "core/npu/check/report/event_log.hpp"
 #include "core/npu/check/step_recorder.hpp"
 #include "npushmem/npu/hooks.hpp"
 
@@ -49,11 +51,14 @@ public:
 
     explicit WordReleases(PeerChecks* peers) : peers_(peers) {}
 
+    // Words that one write releases share the clock.
+    using SharedClock = std::shared_ptr<const Clock>;
+
     // `write` changes the word from `before` to its present value. `add`: earlier releases remain in force.
     void release(Address word, const Clock& clock, bool add, const Access& write, std::uint64_t before) {
-        release(word, clock, add, write, before, word_in_memory(word));
+        release(word, std::make_shared<const Clock>(clock), add, write, before, word_in_memory(word));
     }
-    void release(Address word, const Clock& clock, bool add, const Access& write, std::uint64_t before,
+    void release(Address word, SharedClock clock, bool add, const Access& write, std::uint64_t before,
                  std::uint64_t after);
     // Joins `clock` with the clock of the word. `seen`: the value found there, if it is known. `waited`: by a wait or
     // an atomic.
@@ -63,14 +68,16 @@ public:
 
 private:
     struct Word {
-        Clock clock;
+        SharedClock clock;
         Access write;
         std::uint64_t before = 0;
         std::uint32_t releases = 0;
     };
 
     PeerChecks* peers_;
-    std::unordered_map<Address, Word> words_;
+    // No word is ever removed.
+    std::pmr::monotonic_buffer_resource storage_;
+    std::pmr::unordered_map<Address, Word> words_{&storage_};
 };
 
 // A signal that another PE will see.

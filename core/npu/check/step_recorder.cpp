@@ -38,11 +38,10 @@ void StepRecorder::add(const std::vector<explore::MemoryAccess>& accesses) {
     }
 }
 
-void StepRecorder::forget_call() {
-    auto& accesses = step_.accesses;
-    const auto first = accesses.begin() + static_cast<std::ptrdiff_t>(call_);
-    accesses.erase(std::remove_if(first, accesses.end(), [](const auto& access) { return !access.write; }),
-                   accesses.end());
+bool StepRecorder::has(Address begin, Address end, bool write) const {
+    return std::ranges::any_of(step_.accesses, [&](const explore::MemoryAccess& known) {
+        return known.begin == begin && known.end == end && known.write == write;
+    });
 }
 
 void StepRecorder::wait(const detail::Condition& condition) {

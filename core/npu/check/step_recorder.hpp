@@ -24,7 +24,7 @@ public:
     void begin_step(explore::StepId id) {
         id_ = id;
         step_ = {};
-        call_ = 0;
+        repeating_ = false;
     }
     [[nodiscard]] explore::Step end_step() { return std::exchange(step_, {}); }
     // The current step.
@@ -39,7 +39,7 @@ public:
     void write(Address begin, Address end, std::uint64_t before) {
         if (add(begin, end, true) && end - begin == 8 && begin % 8 == 0) step_.accesses.back().before = before;
     }
-    // Reads and changes of what the checker knows about these bytes, except that a write has landed: that matters to
+    // Reads and writes of the checker's records about these bytes. The landing of a write is not one: it matters to
     // accesses of the memory only.
     void read_records(Address begin, Address end) { add(begin + records, end + records, false); }
     void write_records(Address begin, Address end) { add(begin + records, end + records, true); }
@@ -57,24 +57,24 @@ public:
         if (active_ && step.number != 0 && step.thread != id_.thread) step_.after.push_back(step);
     }
 
-    // The kernel makes a call.
-    void begin_call() { call_ = step_.accesses.size(); }
-    // The reads of this call had no effect.
-    void forget_call();
+    // Whether the core repeats a round of reads within the step: each access is then recorded once.
+    void set_repeating(bool repeating) { repeating_ = repeating; }
 
 private:
     // Another address range stands for the checker's records.
     static constexpr Address records = Address{1} << 63;
 
     bool add(Address begin, Address end, bool write) {
-        if (active_) step_.accesses.push_back({begin, end, write});
-        return active_;
+        if (!active_ || (repeating_ && has(begin, end, write))) return false;
+        step_.accesses.push_back({begin, end, write});
+        return true;
     }
+    [[nodiscard]] bool has(Address begin, Address end, bool write) const;
 
     bool active_ = false;
     explore::StepId id_;
     explore::Step step_;
-    std::size_t call_ = 0;
+    bool repeating_ = false;
 };
 
 }  // namespace npushmem::npu::check

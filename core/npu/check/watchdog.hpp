@@ -45,12 +45,32 @@ private:
     std::atomic<const CorePlace*> running_{nullptr};
 };
 
+// What a watchdog measures by; an interface, so that tests run without time passing.
+class WatchdogClock {
+public:
+    WatchdogClock() = default;
+    WatchdogClock(const WatchdogClock&) = delete;
+    WatchdogClock& operator=(const WatchdogClock&) = delete;
+    virtual ~WatchdogClock() = default;
+
+    // Monotonic, from an arbitrary origin.
+    virtual std::chrono::nanoseconds now() = 0;
+    // How long the thread, by its gettid(), was ready to run but had no CPU. 0 where the system does not count it.
+    virtual std::chrono::nanoseconds without_cpu(int thread) = 0;
+    // Waits until notified, at most for `longest`.
+    virtual void wait(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
+                      std::chrono::nanoseconds longest) = 0;
+
+    static WatchdogClock& system();
+};
+
 // A kernel that makes no calls cannot be ended, because its core never returns to the scheduler. A thread of its own
-// reports that launch.
+// reports that launch. Time in which the launch's thread waited for a CPU does not count.
 class Watchdog {
 public:
     // `print` takes the report; empty: standard error.
-    explicit Watchdog(Print print) : print_(std::move(print)) {}
+    explicit Watchdog(Print print, WatchdogClock& clock = WatchdogClock::system())
+        : print_(std::move(print)), clock_(clock) {}
     Watchdog(const Watchdog&) = delete;
     Watchdog& operator=(const Watchdog&) = delete;
     ~Watchdog();
@@ -58,27 +78,33 @@ public:
     // Called by the watchdog's thread, at most once per launch.
     using Describe = std::function<std::string(double limit)>;
     class Launch;
-    // Until the result is destroyed. A limit of 0 is none.
+    // Called by the launch's thread. Until the result is destroyed. A limit of 0 is none.
     [[nodiscard]] std::unique_ptr<Launch> watch(std::chrono::nanoseconds limit, Describe describe);
 
 private:
-    using Clock = std::chrono::steady_clock;
+    using Time = std::chrono::nanoseconds;
     struct Watched {
-        Clock::time_point at;
-        std::chrono::nanoseconds limit;
+        int thread;
+        Time limit;
+        Time begun;  // on the clock of its own time
         Describe describe;
+        bool reported = false;
     };
 
+    // The time since an arbitrary origin in which the thread had a CPU or waited for something else.
+    [[nodiscard]] Time own_time(int thread) const { return clock_.now() - clock_.without_cpu(thread); }
+    // Reports the launches that are due. Returns the time until the next one is due at the earliest.
+    Time report_due();
     void run();
     void report(const Watched& launch) const;
 
     Print print_;
+    WatchdogClock& clock_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::list<Watched> launches_;
     bool stopping_ = false;
-    Clock::time_point wakes_at_ =
-        Clock::time_point::max();  // of the thread; launches that are due later need not wake it
+    Time wakes_at_ = Time::max();  // of the thread; launches that are due later need not wake it
     std::thread thread_;           // started with the first launch
 };
 

@@ -15,12 +15,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <thread>
 #include <variant>
 
 #include "core/base/streams.hpp"
-#include "core/npu/check/exploration.hpp"
-#include "core/npu/check/step_scheduler.hpp"
+#include "core/npu/check/job/exploration.hpp"
+#include "core/npu/check/processes/step_scheduler.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/start_job.hpp"
@@ -36,7 +37,7 @@ using npu::check::StepTurns;
 namespace {
 
 // A run of a job takes many times longer than one of a CheckedJob.
-constexpr std::uint64_t minimising_runs = 200;
+constexpr std::uint64_t max_minimising_runs = 200;
 
 int failed(const std::string& message) {
     write_error(fmt::format("npushmem-run: {}\n", message));
@@ -48,13 +49,13 @@ class RunOutput {
 public:
     [[nodiscard]] bool open() {
         for (FileDescriptor& file : files_) file = FileDescriptor(::memfd_create("npushmem-run output", MFD_CLOEXEC));
-        return std::ranges::all_of(files_, &FileDescriptor::valid);
+        // Otherwise PEs that write at the same time may write to the same place.
+        return std::ranges::all_of(files_, [](const FileDescriptor& file) {
+            return file.valid() && ::fcntl(file.get(), F_SETFL, O_APPEND) == 0;
+        });
     }
     void clear() {
-        for (const FileDescriptor& file : files_) {
-            (void)!::ftruncate(file.get(), 0);
-            (void)::lseek(file.get(), 0, SEEK_SET);
-        }
+        for (const FileDescriptor& file : files_) (void)!::ftruncate(file.get(), 0);
     }
     // Of the calling process, which gets no input.
     void become_streams() const {
@@ -63,10 +64,8 @@ public:
         (void)::dup2(files_[0].get(), STDOUT_FILENO);
         (void)::dup2(files_[1].get(), STDERR_FILENO);
     }
-    void show() const {
-        write_output(contents(files_[0]));
-        write_error(contents(files_[1]));
-    }
+    // Standard output and standard error.
+    [[nodiscard]] std::array<std::string, 2> texts() const { return {contents(files_[0]), contents(files_[1])}; }
 
 private:
     static std::string contents(const FileDescriptor& file) {
@@ -94,7 +93,6 @@ public:
         memory_ = std::move(memory).value();
         if (Status status = memory_.commit(0, memory_.bytes()); !status.ok()) return status;
         if (!output_.open()) return {Code::system, std::strerror(errno)};
-        options_.exports.push_back({"NPUSHMEM_NPU_CHECK", "1"});
         options_.exports.push_back({"NPUSHMEM_NPU_SCHEDULE", StepTurns::text_of(memory_.handle())});
         return {};
     }
@@ -103,7 +101,7 @@ public:
         std::memset(memory_.base(), 0, sizeof(StepTurns));
         turns().max_steps = schedule_.max_steps;
         output_.clear();
-        npu::check::StepScheduler scheduler(turns(), options_.npes, decisions);
+        npu::check::StepScheduler scheduler(turns(), options_.npes, decisions, os_);
         const int pid = ::fork();
         if (pid == 0) run_in_child();
         std::atomic<bool> ended{false};
@@ -114,16 +112,25 @@ public:
         });
         scheduler.run(ended);
         waiter.join();
-        return report_of(scheduler);
+        CheckReport report = report_of(scheduler);
+        if (!report.clean() || !shown_.failed) shown_ = {!report.clean(), exit_status_, output_.texts()};
+        return report;
     }
 
+    // Of the last run that failed; if none failed, of the last run.
     void show_output() const {
-        if (keeps_output_) output_.show();
+        write_output(shown_.output[0]);
+        write_error(shown_.output[1]);
     }
-    // Of the last run.
-    [[nodiscard]] int exit_status() const { return exit_status_; }
+    [[nodiscard]] int exit_status() const { return shown_.exit_status; }
 
 private:
+    struct ShownRun {
+        bool failed = false;
+        int exit_status = 0;
+        std::array<std::string, 2> output;
+    };
+
     [[nodiscard]] StepTurns& turns() const { return *reinterpret_cast<StepTurns*>(memory_.base()); }
 
     [[noreturn]] void run_in_child() {
@@ -151,16 +158,17 @@ private:
 
     [[nodiscard]] CheckReport report_of(const npu::check::StepScheduler& scheduler) const {
         CheckReport report;
-        report.steps = scheduler.steps();
-        report.deviations = scheduler.deviations().size();
-        report.schedule = npu::check::Exploration::replay_of(scheduler.deviations());
+        npu::check::Exploration::record(scheduler.decided_run(), report);
         const std::uint32_t failure = turns().hazard.load();
         if (failure == StepTurns::kernel_failed)
             report.status = {Code::aborted, "a kernel failed"};
         else if (failure != 0)
             report.findings.emplace_back().hazard = static_cast<Hazard>(failure);
+        else if (const std::uint32_t hint = turns().hint.load(); hint != 0)
+            report.findings.emplace_back().hazard = static_cast<Hazard>(hint);
+        const bool found = std::ranges::any_of(report.findings, std::not_fn(&Finding::hint));
         if (exit_status_ != 0) report.status = {Code::aborted, fmt::format("the job exited with {}", exit_status_)};
-        if (report.status.ok() && !scheduler.obstacle().empty()) report.status = {Code::state, scheduler.obstacle()};
+        if (!found && !scheduler.obstacle().empty()) report.status = {Code::state, scheduler.obstacle()};
         return report;
     }
 
@@ -170,7 +178,9 @@ private:
     bool keeps_output_;
     SharedSegment memory_;
     RunOutput output_;
-    int exit_status_ = 0;
+    SystemWaitOs os_;
+    int exit_status_ = 0;  // of the last run
+    ShownRun shown_;
 };
 
 std::string describe(const CheckReport& report) {
@@ -180,10 +190,13 @@ std::string describe(const CheckReport& report) {
                     report.schedules == 1 ? "run" : "runs", report.redundant, report.steps, report.seconds);
     const std::string again =
         fmt::format("npushmem-run: run this schedule again with --npu-check={}\n", report.schedule);
-    if (report.clean() && report.coverage.empty()) return fmt::format("npushmem-run: no finding in {}\n", runs) + again;
-    if (report.clean()) return fmt::format("npushmem-run: no finding; explored {}: {}\n", report.coverage, runs);
     for (const Finding& finding : report.findings)
-        text += fmt::format("npushmem-run: checked mode found {}\n", npu::id_of(finding.hazard));
+        text += fmt::format("npushmem-run: checked mode found {}{}\n", npu::id_of(finding.hazard),
+                            finding.hint() ? ", a hint" : "");
+    const char* const clean = report.findings.empty() ? "no finding" : "no error";
+    if (report.clean() && report.coverage.empty())
+        return text + fmt::format("npushmem-run: {} in {}\n", clean, runs) + again;
+    if (report.clean()) return text + fmt::format("npushmem-run: {}; explored {}: {}\n", clean, report.coverage, runs);
     if (!report.status.ok()) text += fmt::format("npushmem-run: {}\n", report.status.message());
     text += fmt::format("npushmem-run: after {}\n", runs);
     if (report.minimised_by > 0)
@@ -191,12 +204,17 @@ std::string describe(const CheckReport& report) {
             "npushmem-run: {} further runs looked for a schedule with fewer deviations from the default "
             "order; {} are left\n",
             report.minimised_by, report.deviations);
+    if (!report.repeated)
+        text +=
+            "npushmem-run: another run of this schedule did not fail in this way: the program depends on more than "
+            "the schedule\n";
     return text + again;
 }
 
 void run_schedules(const Schedule& schedule, ScheduledJob& job, CheckReport& report) {
     npu::check::Exploration exploration(
-        schedule, [&job](npu::check::explore::Decisions& decisions) { return job.run(decisions); }, minimising_runs);
+        schedule, [&job](npu::check::explore::Decisions& decisions) { return job.run(decisions); },
+        std::min(max_minimising_runs, schedule.max_schedules));
     if (schedule.kind == Schedule::Kind::explore) return exploration.explore(report);
     if (schedule.kind == Schedule::Kind::random) return exploration.draw(report);
     exploration.replay(report);
@@ -221,6 +239,7 @@ int run_scheduled_job(Options options, const char* const* environment) {
         write_error(exit->text);
         return exit->status;
     }
+    const std::string wanted = options.npu_check;
     ScheduledJob job(std::move(options), environment, schedule);
     if (const Status status = job.prepare(); !status.ok()) return failed("--npu-check: " + status.message());
     const auto begin = std::chrono::steady_clock::now();
@@ -229,6 +248,11 @@ int run_scheduled_job(Options options, const char* const* environment) {
     run_schedules(schedule, job, report);
     report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     job.show_output();
+    if (report.clean() && report.steps == 0)
+        return failed(
+            fmt::format("--npu-check={}: no kernel took a step: the program launches none, or does not use "
+                        "npushmem; nothing was checked",
+                        wanted));
     write_error(describe(report));
     if (report.clean()) return job.exit_status();
     return job.exit_status() != 0 ? job.exit_status() : EXIT_FAILURE;

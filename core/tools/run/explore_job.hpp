@@ -10,7 +10,7 @@ namespace npushmem::run {
 bool needs_scheduler(const Options& options);
 
 // Runs the job once for each schedule that `options.npu_check` asks for, and grants the steps of its kernels. Shows the
-// output of the last run, which is the failing one if there is any, and then a report. Returns the exit status.
+// output of the last run that fails, or of the last run if none fails, and then a report. Returns the exit status.
 int run_scheduled_job(Options options, const char* const* environment);
 
 }  // namespace npushmem::run

@@ -34,6 +34,11 @@ namespace npushmem::npu {
 // Explored schedules consist of steps. A step is one access of a core to memory, one command of a pipe, or the arrival
 // of one signal at another PE. In the default order a core, pipe or signal continues until it waits or ends, then the
 // next one continues. Each other choice is a deviation.
+//
+// A wait may end in two ways, and both are explored. A loop that has repeated 16 reads and found nothing new waits
+// until another core writes what it reads, or repeats its reads alone until it ends, at most 4096 times; schedules that
+// differ only in the number of these reads count as one. A signal_wait_for sees its value or times out. The other
+// schedules let it time out when no core can run any more.
 struct Schedule {
     enum class Kind : unsigned char { eager, lazy, random, explore, replay };
 
@@ -41,7 +46,7 @@ struct Schedule {
     std::uint64_t seed = 0;
     std::string trace = {};                   // of replay: "<step>=<thread>,..."
     int deviations = -1;                      // maximum of explore; -1: any number
-    std::uint64_t max_schedules = 1'000'000;  // maximum number of schedules to explore
+    std::uint64_t max_schedules = 1'000'000;  // maximum number of schedules to explore, at least 1
     std::uint64_t max_steps = 1'000'000;      // of one schedule of explore or replay; a longer run is a finding (H17)
 
     // Accepts the forms above. Returns Code::config, with the valid forms, for any other text.
@@ -59,7 +64,11 @@ struct CheckReport {
     std::uint64_t minimised_by = 0;  // number of further runs that searched for fewer deviations
     std::uint64_t deviations = 0;    // of `schedule`, when it is a replay
     std::string coverage;            // of an exploration without a finding: "all schedules", or how many
-    bool complete = true;            // false: the exploration did not run all schedules that were asked for
+    // Whether all schedules that were asked for were run. False for an exploration with a finding, which ends with it,
+    // or with a kernel that depends on more than the schedule, or with too small a budget, and for a launch that was
+    // rejected.
+    bool complete = true;
+    bool repeated = true;  // false: another run of the failing schedule did not fail in this way
     double seconds = 0;
     std::uint64_t remote_signals = 0;  // signals to other PEs, from all cores of all PEs
     std::uint64_t remote_waits = 0;    // waits for and fetches of words of other PEs

@@ -255,7 +255,7 @@ inline void Core::signal_add_on(std::uint64_t* word, std::uint64_t value, int pe
 inline std::uint64_t Core::signal_fetch(const std::uint64_t* word, const Where& where) {
     check_scalar("signal_fetch", word, where);
     if (state_.hooks != nullptr) [[unlikely]]
-        state_.hooks->before_fetch(where);
+        state_.hooks->before_fetch(word, where);
     const std::uint64_t seen = detail::acquire_word(word);
     if (state_.hooks != nullptr) [[unlikely]]
         state_.hooks->after_wait(word, seen, where);

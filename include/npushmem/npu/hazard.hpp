@@ -38,7 +38,7 @@ enum class Hazard : unsigned char {
     wrong_direction = 20,    // a flag between the wrong pipes
     barrier_on_scalar = 21,  // pipe barrier on S
     atomic_mode = 22,        // atomic mode left on
-    core_barrier = 23,       // core barrier reached by some cores only, or at different places
+    core_barrier = 23,       // core barrier reached by some cores only
     team_mismatch = 24,      // PEs disagree on launch size, variant or team of a barrier
     generation = 25,         // a peer's generation leads by more than the protocol allows
     staging_reuse = 26,      // a buffer overwritten before the last copy out of it was complete
@@ -73,8 +73,8 @@ struct Finding {
     std::string detail;       // the expected and the observed state
     std::uint64_t times = 1;  // occurrences between these two source lines
     // What explains the first occurrence: the two accesses, the operations that order them or should have, and others
-    // of the same memory and the same cores. At most 24, in order. Each core keeps its last 64 operations. Operations
-    // in other processes are not there.
+    // of the same memory and the same cores. At most 24, in order. Each core keeps its last 64 operations. Those of
+    // other processes are there if the job shares its records and draws reports (NPUSHMEM_NPU_CHECK_REPORT).
     std::vector<KernelEvent> events{};
 
     // Hints are not errors.

@@ -95,9 +95,10 @@ public:
     virtual void after_atomic(const AtomicResult& result, Where) = 0;
     // Called before this core waits for a word.
     virtual void before_wait() = 0;
-    // Called before this core reads a word in a fetch or a wait with a limit.
-    virtual void before_fetch(Where) {}
-    // Called before this core reads a word in a wait. The hooks may let other cores run until the condition holds.
+    // Called before this core reads a word in a fetch or a wait with a time limit.
+    virtual void before_fetch(const void* /*word*/, Where) {}
+    // Called before this core reads a word in a wait without a time limit. The hooks may let other cores run until the
+    // condition holds.
     virtual void before_wait_until(const detail::Condition& /*condition*/, Where) {}
     // Called after this core saw a value in a wait or fetched a signal.
     virtual void after_wait(const void* address, std::uint64_t seen, Where) = 0;

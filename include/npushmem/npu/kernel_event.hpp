@@ -49,7 +49,8 @@ struct KernelEvent {
     int core = -1;               // Core::index
     const char* what = nullptr;  // the operation; null: no event
     SourceLocation where;
-    std::uint64_t number = 0;  // position among the events of the launch in this process, from 1
+    const char* elsewhere = nullptr;  // the line in another process, where `where` is empty; null: in this process
+    std::uint64_t number = 0;         // position among the recorded events, from 1
     std::uint64_t landed = 0;  // of writes to GM: the position at which memory had changed; 0: not before the failure
     std::uint64_t cause = 0;   // of waits: the number of the event that ended them; 0: unknown
     EventMemory read{};

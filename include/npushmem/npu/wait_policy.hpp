@@ -6,9 +6,19 @@
 #include <cstdint>
 #include <functional>
 
+#include "npushmem/npu/source_location.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::npu {
+
+// The wait of a core that has lasted long, for reports.
+struct LongWait {
+    const char* what = "a core";       // the awaited condition
+    const void* word = nullptr;        // the awaited word; null: none
+    int pe = -1;                       // the PE whose store ends the wait; -1: any PE
+    SourceLocation where;              // the line of the kernel
+    std::chrono::nanoseconds began{};  // on the steady clock
+};
 
 // The threads that run cores call it; several threads of one device may call it concurrently.
 class WaitPolicy {
@@ -28,6 +38,10 @@ public:
     // The reason why a wait for a store by `pe` (-1: by any PE) must end: that PE is dead, or the job is being aborted.
     // Ok: the wait continues. Called at intervals of 10 to 250 ms while no core can run, never on the fast path.
     [[nodiscard]] virtual Status peer_status(int /*pe*/) const { return {}; }
+    // Reports a long wait at the intervals of peer_status(), until end_observation() is called with the same `id`.
+    // While several cores of a thread wait, one of them is reported.
+    virtual void observe(const void* /*id*/, const LongWait& /*wait*/) {}
+    virtual void end_observation(const void* /*id*/) {}
 };
 
 }  // namespace npushmem::npu

@@ -20,6 +20,9 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+// A finding that is no hint, or a wrong result.
+const auto has_error = testing::ContainsRegex("[^)] in this launch");
+
 struct Outcome {
     int status;
     std::string output;
@@ -67,7 +70,7 @@ TEST_P(CheckedPeers, FindNothingWithoutTheMistake) {
     for (int i = 0; i < repetitions; ++i) {
         const Outcome right = run_checked(GetParam().name, "right", GetParam().pes);
         EXPECT_EQ(right.status, 0);
-        EXPECT_THAT(right.output, Not(HasSubstr("in this launch"))) << right.output;
+        EXPECT_THAT(right.output, Not(has_error)) << right.output;
         EXPECT_THAT(right.output, HasSubstr("nothing found"));
     }
 }
@@ -89,7 +92,7 @@ TEST(CheckedPeersRight, KernelsWithoutAMistake) {
             for (const char* pes : {"2", "4"}) {
                 const Outcome right = run_checked(name, "right", pes, schedule);
                 EXPECT_EQ(right.status, 0) << name;
-                EXPECT_THAT(right.output, Not(HasSubstr("in this launch"))) << name << right.output;
+                EXPECT_THAT(right.output, Not(has_error)) << name << right.output;
             }
         }
     }
@@ -101,7 +104,7 @@ TEST(CheckedPeersOrdered, ByHosts) {
         for (int i = 0; i < repetitions; ++i) {
             const Outcome right = run_checked(name, "right", "3");
             EXPECT_EQ(right.status, 0) << name;
-            EXPECT_THAT(right.output, Not(HasSubstr("in this launch"))) << name << right.output;
+            EXPECT_THAT(right.output, Not(has_error)) << name << right.output;
         }
     }
     const Outcome wrong = run_checked("ordered_by_barriers", "wrong", "3");
@@ -112,7 +115,7 @@ TEST(CheckedPeersEnd, WhenAPeIsKilledInItsKernel) {
     for (int i = 0; i < repetitions; ++i) {
         const Outcome killed = run_checked("death", "wrong", "3");
         EXPECT_EQ(killed.status, 128 + SIGKILL) << killed.output;
-        EXPECT_THAT(killed.output, Not(HasSubstr("in this launch"))) << killed.output;
+        EXPECT_THAT(killed.output, Not(has_error)) << killed.output;
     }
     EXPECT_EQ(run_checked("death", "right", "3").status, 0);
 }
@@ -135,6 +138,27 @@ TEST(CheckedPeersReport, IsDrawnIntoFiles) {
         ++files;
     }
     EXPECT_GT(files, 0) << wrong.output;
+    std::filesystem::remove_all(folder);
+}
+
+// The access of the other process is one of the drawn operations, with its memory.
+TEST(CheckedPeersReport, ShowsTheOperationsOfTheOtherProcess) {
+    const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "checked_peers_operations";
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    const Outcome wrong =
+        run_checked("halves", "wrong", "2", "lazy", {"NPUSHMEM_NPU_CHECK_REPORT=" + (folder / "race.json").string()});
+    EXPECT_EQ(wrong.status, 0);
+    std::string reports;
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+        std::ostringstream text;
+        text << std::ifstream(file.path()).rdbuf();
+        reports += text.str();
+    }
+    const std::regex side("\"place\": \"[^\"]*checked_peers.cpp:[0-9]+\",\\s*\"address\": \"0x[0-9a-f]+\"");
+    const std::regex event("\"place\": \"[^\"]*checked_peers.cpp:[0-9]+\",\\s*\"landed\":");
+    EXPECT_TRUE(std::regex_search(reports, side)) << wrong.output << reports;
+    EXPECT_TRUE(std::regex_search(reports, event)) << wrong.output << reports;
     std::filesystem::remove_all(folder);
 }
 

@@ -40,6 +40,8 @@ TEST(ExploredJobs, FindAMistakeThatOneScheduleShows) {
     EXPECT_THAT(explored.output, HasSubstr("nobody can go on"));
     EXPECT_THAT(explored.output, ContainsRegex("PE 1 core 0 is at .*checked_peers.cpp:"));
     EXPECT_THAT(explored.output, HasSubstr("npushmem-run: checked mode found H17"));
+    // The last write of the awaited word, by another process.
+    EXPECT_THAT(explored.output, ContainsRegex("against signal_[a-z]+ on PE [02] core 0 .*checked_peers.cpp:"));
 
     const std::string mark = "--npu-check=replay:";
     const std::size_t at = explored.output.find(mark);
@@ -65,6 +67,15 @@ TEST(ExploredJobs, FindWhatTheRecordsOfAllPesShow) {
     const ExploredJob wrong = run_explored("explore", "halves", "wrong");
     EXPECT_NE(wrong.status, 0);
     EXPECT_THAT(wrong.output, HasSubstr("npushmem-run: checked mode found H9")) << wrong.output;
+}
+
+TEST(ExploredJobs, FailWithoutAStepOfAKernel) {
+    run::JobSettings settings;
+    settings.with_bootstrap = true;
+    run::JobUnderTest job({"-n", "2", "--npu-check=explore", "/bin/true"}, settings);
+    EXPECT_NE(job.end(), 0);
+    EXPECT_THAT(job.errors(), HasSubstr("--npu-check=explore: no kernel took a step"));
+    EXPECT_THAT(job.errors(), Not(HasSubstr("all schedules")));
 }
 
 TEST(ExploredJobs, RepeatARunByItsSeed) {

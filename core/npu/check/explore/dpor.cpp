@@ -2,6 +2,8 @@
 #include "core/npu/check/explore/dpor.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 namespace npushmem::npu::check::explore {
@@ -47,7 +49,49 @@ std::optional<std::uint64_t> value_before(const Step& step, const Guard& guard) 
     return value;
 }
 
+void add_place(std::vector<std::size_t>& places, std::size_t place) {
+    while (!places.empty() && places.back() >= place) places.pop_back();
+    places.push_back(place);
+}
+
 }  // namespace
+
+template <class Visit>
+bool PlacesByMemory::for_each_line(const Step& step, const Visit& visit) {
+    const auto lines_of = [&](const MemoryAccess& access) {
+        const std::uint64_t first = access.begin / line;
+        const std::uint64_t last = (access.end - 1) / line;
+        if (access.begin >= access.end) return true;
+        if (last - first >= max_lines) return false;
+        for (std::uint64_t number = first; number <= last; ++number) visit(number);
+        return true;
+    };
+    return std::ranges::all_of(step.accesses, lines_of) && (!step.guard || lines_of(step.guard.read()));
+}
+
+void PlacesByMemory::add(std::size_t place, const Step& step) {
+    const bool all = for_each_line(step, [&](std::uint64_t number) { add_place(by_line_[number], place); });
+    if (!all) add_place(long_ones_, place);
+}
+
+std::vector<std::size_t> PlacesByMemory::find(std::size_t end, const Step& step) const {
+    Places found;
+    const auto add = [&](const Places& places) {
+        found.insert(found.end(), places.begin(), std::ranges::lower_bound(places, end));
+    };
+    const bool all = for_each_line(step, [&](std::uint64_t number) {
+        if (const auto places = by_line_.find(number); places != by_line_.end()) add(places->second);
+    });
+    if (!all) {
+        found.resize(end);
+        std::iota(found.begin(), found.end(), std::size_t{0});
+    } else {
+        add(long_ones_);
+    }
+    std::ranges::sort(found, std::greater<>());
+    found.erase(std::ranges::unique(found).begin(), found.end());
+    return found;
+}
 
 Dpor::Clock& Dpor::clock_of(ThreadId thread) {
     const auto at = static_cast<std::size_t>(thread);
@@ -97,8 +141,11 @@ ThreadId Dpor::choose(const std::vector<ThreadId>& enabled, ThreadId last) {
     }
     const std::vector<ThreadId> order = default_order(enabled, last);
     if (redundant_) return order.front();
+    find_disabled(enabled);
     Node node;
     if (!path_.empty()) node.sleep = sleep_after(path_.back());
+    // What was disabled is another step when it is enabled again.
+    std::erase_if(node.sleep, [&](const Asleep& asleep) { return !contains(enabled, asleep.thread); });
     const auto awake = std::ranges::find_if(order, [&](ThreadId thread) { return untried(node, thread); });
     if (awake == order.end()) {
         redundant_ = true;
@@ -135,12 +182,13 @@ void Dpor::begin_step(Node& node, Step step) {
     node.number = static_cast<std::uint32_t>(steps_[static_cast<std::size_t>(node.chosen)].size()) + 1;
     set_number(clock, node.chosen, node.number);
     node.clock = std::move(clock);
+    places_.add(depth_, step);
     node.step = std::make_shared<const Step>(std::move(step));
 }
 
 void Dpor::find_races(std::size_t end, ThreadId thread, const Step& step, Clock& clock) {
     if (step.accesses.empty() && !step.guard) return;
-    for (std::size_t i = end; i-- > 0;) {
+    for (const std::size_t i : places_.find(end, step)) {
         const Node& other = path_[i];
         if (number_in(clock, other.chosen) >= other.number) continue;
         const bool ordinary = accesses_conflict(*other.step, step) || changes_word(step, other.step->guard);
@@ -151,7 +199,7 @@ void Dpor::find_races(std::size_t end, ThreadId thread, const Step& step, Clock&
 }
 
 void Dpor::find_guard_races(std::size_t end, ThreadId thread, const Guard& guard, const Clock& clock) {
-    for (std::size_t i = end; i-- > 0;) {
+    for (const std::size_t i : places_.find(end, {{}, {}, guard})) {
         const Node& other = path_[i];
         if (number_in(clock, other.chosen) >= other.number || !changes_word(*other.step, guard)) continue;
         const std::optional<std::uint64_t> before = value_before(*other.step, guard);
@@ -161,20 +209,30 @@ void Dpor::find_guard_races(std::size_t end, ThreadId thread, const Guard& guard
     }
 }
 
+void Dpor::find_disabled(const std::vector<ThreadId>& enabled) {
+    if (path_.empty()) return;
+    const Node& before = path_.back();
+    for (const ThreadId thread : std::vector(before.enabled)) {
+        if (thread == before.chosen || contains(enabled, thread)) continue;
+        const Clock clock = clock_of(thread);
+        reverse(path_.size() - 1, path_.size(), thread, clock);
+    }
+}
+
 std::vector<ThreadId> Dpor::initials(std::size_t at, std::size_t end, ThreadId thread, const Clock& clock) const {
     const Node& first = path_[at];
-    std::vector<const Node*> sequence;
+    Clock begins;  // by thread: the number of its first step in the sequence; 0: it has none
     std::vector<ThreadId> found;
     const auto comes_first = [&](ThreadId candidate, const Clock& its_clock) {
-        return std::ranges::none_of(sequence, [&](const Node* before) {
-            return before->chosen == candidate || number_in(its_clock, before->chosen) >= before->number;
-        });
+        for (std::size_t i = 0; i < begins.size(); ++i)
+            if (begins[i] != 0 && number_in(its_clock, static_cast<ThreadId>(i)) >= begins[i]) return false;
+        return number_in(begins, candidate) == 0;
     };
     for (std::size_t i = at + 1; i < end; ++i) {
         const Node& node = path_[i];
         if (number_in(node.clock, first.chosen) >= first.number) continue;
         if (comes_first(node.chosen, node.clock)) found.push_back(node.chosen);
-        sequence.push_back(&node);
+        if (number_in(begins, node.chosen) == 0) set_number(begins, node.chosen, node.number);
     }
     if (comes_first(thread, clock)) found.push_back(thread);
     return found;

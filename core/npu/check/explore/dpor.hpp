@@ -12,15 +12,43 @@
 // A wait that has not ended is examined when the run ends or becomes redundant. This needs no unsuccessful reads of the
 // word in the schedules.
 //
-// Other waits. A thread that repeats reads without effect must not be enabled until a step writes what it has read.
+// Other waits. A thread that repeats reads without effect must not be enabled until a step writes what it has read. If
+// the thread may go on without that, because its loop gives up or its wait times out, this alternative is the step of
+// another thread, which is enabled while the first one waits. The alternative and the write disable each other.
+//
+// A step that disables a thread conflicts with the step that the thread would have taken.
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "core/npu/check/explore/step.hpp"
 
 namespace npushmem::npu::check::explore {
+
+// The places in a schedule whose steps may conflict with a step, so that not every step is compared with every other
+// one.
+class PlacesByMemory {
+public:
+    // The step at this place. Places that are not smaller, of an earlier run, are forgotten sooner or later.
+    void add(std::size_t place, const Step& step);
+    // Every place before `end` whose step has an access or a guard in the same lines of memory, from the last to the
+    // first; perhaps some others.
+    [[nodiscard]] std::vector<std::size_t> find(std::size_t end, const Step& step) const;
+
+private:
+    static constexpr std::uint64_t line = 64;
+    static constexpr std::uint64_t max_lines = 64;  // of an access; longer ones are compared with every step
+    using Places = std::vector<std::size_t>;        // ascending
+
+    // Calls visit(number of the line) for the lines of the step. Returns false if an access is too long.
+    template <class Visit>
+    static bool for_each_line(const Step& step, const Visit& visit);
+
+    std::unordered_map<std::uint64_t, Places> by_line_;
+    Places long_ones_;
+};
 
 class Dpor final : public Decisions {
 public:
@@ -65,6 +93,8 @@ private:
     void find_races(std::size_t end, ThreadId thread, const Step& step, Clock& clock);
     // The same for a guard alone; `clock`: what comes before the wait.
     void find_guard_races(std::size_t end, ThreadId thread, const Guard& guard, const Clock& clock);
+    // The last step may have disabled threads: makes sure that schedules in which they come before it are run.
+    void find_disabled(const std::vector<ThreadId>& enabled);
     // Makes sure that schedules in which the step of `thread` comes before the `at`-th step are run. The steps between
     // `at` and `end` have run before the step of `thread`, which is ordered behind `clock`.
     void reverse(std::size_t at, std::size_t end, ThreadId thread, const Clock& clock);
@@ -73,6 +103,7 @@ private:
                                                  const Clock& clock) const;
 
     std::vector<Node> path_;
+    PlacesByMemory places_;
     std::size_t depth_ = 0;  // steps of the current run
     bool begun_ = false;
     bool redundant_ = false;

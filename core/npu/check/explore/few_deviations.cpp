@@ -32,6 +32,24 @@ std::optional<std::vector<Deviation>> parse_deviations(std::string_view text) {
     return all;
 }
 
+ThreadId DecidedRun::choose(const std::vector<ThreadId>& enabled, ThreadId preferred,
+                            const std::function<std::vector<Waiting>()>& waiting) {
+    const ThreadId usual = default_order(enabled, preferred).front();
+    ThreadId chosen = usual;
+    if (decided_) chosen = decisions_.choose(enabled, preferred);
+    if (decided_ && decisions_.redundant()) {
+        decided_ = false;
+        decisions_.end_run(waiting());
+    }
+    if (chosen != usual) deviations_.push_back({steps_, chosen});
+    ++steps_;
+    return chosen;
+}
+
+void DecidedRun::end() {
+    if (std::exchange(decided_, false)) decisions_.end_run({});
+}
+
 ThreadId Replay::choose(const std::vector<ThreadId>& enabled, ThreadId last) {
     const std::uint64_t step = step_++;
     if (next_ < deviations_.size() && deviations_[next_].step == step) {

@@ -3,6 +3,7 @@
 // next one runs.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <random>
 #include <string>
@@ -26,6 +27,35 @@ struct Deviation {
 [[nodiscard]] std::string text_of(const std::vector<Deviation>& deviations);
 // Returns nothing for any other text, and when the steps do not ascend.
 [[nodiscard]] std::optional<std::vector<Deviation>> parse_deviations(std::string_view text);
+
+// One run whose steps the decisions choose. When it becomes redundant or is abandoned, it continues in the default
+// order.
+class DecidedRun {
+public:
+    explicit DecidedRun(Decisions& decisions) : decisions_(decisions) {}
+
+    // Chooses the thread of the next step, see Decisions::choose. `waiting`: called when the run becomes redundant.
+    ThreadId choose(const std::vector<ThreadId>& enabled, ThreadId preferred,
+                    const std::function<std::vector<Waiting>()>& waiting);
+    void executed(Step step) {
+        if (decided_) decisions_.executed(std::move(step));
+    }
+    void abandon() { decided_ = false; }
+    // The program has ended.
+    void end();
+
+    [[nodiscard]] bool decided() const { return decided_; }
+    // Chosen so far.
+    [[nodiscard]] std::uint64_t steps() const { return steps_; }
+    // From the default order.
+    [[nodiscard]] const std::vector<Deviation>& deviations() const { return deviations_; }
+
+private:
+    Decisions& decisions_;
+    bool decided_ = true;
+    std::uint64_t steps_ = 0;
+    std::vector<Deviation> deviations_;
+};
 
 // Runs one schedule again. A deviation whose thread is not enabled at its step is left out.
 class Replay final : public Decisions {

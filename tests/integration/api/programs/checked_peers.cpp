@@ -281,7 +281,7 @@ void expected_order(const Program& program) {
             core.signal_wait_until(program.signal(0), Compare::equal, 1, 0);
             if (program.right) core.signal_wait_until(program.signal(1), Compare::equal, 1, 0);
             if (core.signal_fetch(program.signal(1)) != 1)
-                core.signal_wait_until(program.signal(2), Compare::equal, 1, 0);
+                core.signal_wait_until(program.signal(1), Compare::equal, 2, 0);
         }
     });
 }

@@ -154,6 +154,25 @@ TEST_F(SymmetricHeapTest, RetainsNoMoreForManyObjectsThanForOne) {
     EXPECT_LE(heap->committed_bytes(), used - 48 * mib + 17 * mib);
 }
 
+TEST_F(SymmetricHeapTest, LeavesGapsBehindObjects) {
+    heap->track_allocations();
+    heap->leave_gaps();
+    const std::uint64_t first = must_allocate(64);
+    const std::uint64_t second = must_allocate(64);
+    EXPECT_EQ(second, first + 128);
+    EXPECT_FALSE(heap->allocation_tracker()->check(first + 64, 8).ok());
+    EXPECT_EQ(heap->size_of(first).value(), 64U);
+    EXPECT_FALSE(heap->resize(first, 65).value()) << "the gap remains";
+    EXPECT_TRUE(heap->resize(second, 200).value());
+    EXPECT_EQ(heap->size_of(second).value(), 200U);
+    EXPECT_TRUE(heap->allocation_tracker()->check(second, 200).ok());
+    EXPECT_FALSE(heap->allocation_tracker()->check(second, 201).ok());
+    ASSERT_TRUE(heap->free(first).ok());
+    ASSERT_TRUE(heap->free(second).ok());
+    EXPECT_EQ(must_allocate(64), first);
+    EXPECT_FALSE(heap->allocate(0, 64).ok());
+}
+
 TEST_F(SymmetricHeapTest, RejectsAlignmentsAboveThatOfTheSlice) {
     const auto refused = heap->allocate(64, 2 * HostMemory::slice_alignment(heap->bytes()));
     EXPECT_EQ(refused.status().code(), Code::argument);

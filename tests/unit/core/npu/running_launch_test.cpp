@@ -108,6 +108,53 @@ TEST_F(RunnerTest, WaitsThatEndAtOnceDoNotStarveOtherLaunches) {
     EXPECT_TRUE(launch.run->failure().ok()) << launch.run->failure().message();
 }
 
+// The awaited store arrives after two timeouts.
+class ReportingPolicy final : public WaitPolicy {
+public:
+    explicit ReportingPolicy(std::uint64_t* word) : word_(word) {}
+    Code until(const std::function<bool()>& ready, std::chrono::nanoseconds) override {
+        if (timeouts_++ < 2) return Code::timeout;
+        *word_ = 1;
+        return ready() ? Code::ok : Code::timeout;
+    }
+    void pause(std::uint64_t) override {}
+    void observe(const void* id, const LongWait& wait) override {
+        id_ = id;
+        reported.push_back(wait);
+    }
+    void end_observation(const void* id) override { ended += id == id_ ? 1 : 0; }
+
+    std::vector<LongWait> reported;
+    int ended = 0;
+
+private:
+    std::uint64_t* word_;
+    const void* id_ = nullptr;
+    int timeouts_ = 0;
+};
+
+TEST(LongWaits, OfCoresAreReportedUntilTheyEnd) {
+    fakes::SymmetricArray array{1, 4096};
+    auto* const word = array.at<std::uint64_t>(0);
+    ReportingPolicy policy(word);
+    OneLaunchQueued source;
+    detail::Runner runner{policy, source};
+    OneCore launch(array, std::chrono::milliseconds(0), [&] {
+        const detail::Condition condition{word, Compare::equal, 1, 3};
+        (void)runner.await_word(launch.run->core(0), condition, std::chrono::nanoseconds{0}, SourceLocation::current());
+    });
+    source.runner = &runner;
+    runner.add(*launch.run, *launch.cores);
+    runner.run([](const detail::RunningLaunch&) {});
+    EXPECT_TRUE(launch.run->failure().ok()) << launch.run->failure().message();
+    ASSERT_EQ(policy.reported.size(), 2U);
+    EXPECT_EQ(policy.ended, 1);
+    EXPECT_EQ(policy.reported[0].began, policy.reported[1].began);
+    EXPECT_EQ(policy.reported[0].word, word);
+    EXPECT_EQ(policy.reported[0].pe, 3);
+    EXPECT_GT(policy.reported[0].where.line(), 0U);
+}
+
 using fakes::ArrayPe;
 using fakes::SymmetricArray;
 using std::chrono::milliseconds;

@@ -81,8 +81,8 @@ TEST(DocumentedKernels, ABarrierWrittenByTheUser) {
     const CheckReport report =
         test::check(two, Schedule{}, [](Core& core, std::uint64_t* data) { my_barrier(core, data, false); });
     EXPECT_FALSE(report.clean()) << report.text();
-    EXPECT_THAT(report.text(), HasSubstr("H17 in kernel 'tested': nobody can go on:"));
-    EXPECT_THAT(page(), HasSubstr("H17: nobody can go on:"));
+    EXPECT_THAT(report.text(), HasSubstr("H17 in kernel 'tested': no core can continue:"));
+    EXPECT_THAT(page(), HasSubstr("H17: no core can continue:"));
 }
 
 }  // namespace

@@ -5,11 +5,13 @@
 
 #include "npushmem/npu/checked_job.hpp"
 #include "npushmem/npu/npu.hpp"
+#include "npushmem/npu/virtual_time.hpp"
 
 namespace npushmem::npu {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 using Kernel = std::function<void(Core&, std::uint64_t* data)>;
 
@@ -74,14 +76,149 @@ TEST(ExploredCounts, UnfencedSignalsToOneWordArriveInEveryOrder) {
     expect_all(explore(2, 1, send(true)), 1);
 }
 
-// What a loop reads again without effect needs no schedules.
-TEST(ExploredCounts, APollOfOneWordIsReadBeforeOrAfterTheWrite) {
+// The write comes before or after each read up to the one at which the loop is recognised, or after very many.
+TEST(ExploredCounts, APollOfOneWordNeedsAScheduleForEachRead) {
     const CheckReport report = explore(1, 2, [](Core& core, std::uint64_t* data) {
         if (core.index() == 0) return core.signal_set(data, 1);
         while (core.signal_fetch(data) != 1) core.yield();
     });
     EXPECT_TRUE(report.clean() && report.complete) << report.text();
-    EXPECT_LE(report.schedules, 4U) << report.text();
+    EXPECT_EQ(report.schedules - report.redundant, 11U) << report.text();
+}
+
+void fail_if(bool fails, const char* what) {
+    if (fails) throw std::runtime_error(what);
+}
+
+// Reads the word up to `bound` times, and returns the number of reads that found 0.
+std::uint64_t poll(Core& core, std::uint64_t* word, std::uint64_t bound) {
+    for (std::uint64_t reads = 0; reads < bound; ++reads)
+        if (core.signal_fetch(word) == 1) return reads;
+    return bound;
+}
+
+std::uint64_t poll_by_load(Core& core, std::uint64_t* word, std::uint64_t bound) {
+    for (std::uint64_t reads = 0; reads < bound; ++reads) {
+        core.dcci(word);
+        if (core.load(word) == 1) return reads;
+    }
+    return bound;
+}
+
+CheckReport explore_poll(std::uint64_t bound, std::uint64_t fails_at,
+                         std::uint64_t (*by)(Core&, std::uint64_t*, std::uint64_t) = poll) {
+    return explore(2, 1, [=](Core& core, std::uint64_t* data) {
+        if (core.my_pe() == 1) return core.signal_set_on(data, 1, 0);
+        fail_if(by(core, data, bound) == fails_at, "ended there");
+    });
+}
+
+TEST(ExploredPolls, ALoopWithABoundEndsAtEveryReadAndAtItsBound) {
+    for (std::uint64_t fails_at = 0; fails_at <= 6; ++fails_at) {
+        SCOPED_TRACE(fails_at);
+        EXPECT_THAT(explore_poll(6, fails_at).status.message(), HasSubstr("ended there"));
+        EXPECT_THAT(explore_poll(6, fails_at, poll_by_load).status.message(), HasSubstr("ended there"));
+    }
+}
+
+TEST(ExploredPolls, ALoopWithALargeBoundGivesUp) {
+    for (const std::uint64_t bound : {100, 1000, 4000}) {
+        SCOPED_TRACE(bound);
+        EXPECT_THAT(explore_poll(bound, bound).status.message(), HasSubstr("ended there"));
+        EXPECT_TRUE(explore_poll(bound, bound + 1).clean());
+    }
+}
+
+// A loop without a bound sees the flag after one read, after some, or after very many.
+TEST(ExploredPolls, ALoopWithoutABoundMayHaveReadOften) {
+    for (const std::uint64_t slow : {1, 2, 3, 17, 18, 20, 1000}) {
+        SCOPED_TRACE(slow);
+        const CheckReport report = explore(1, 2, [&](Core& core, std::uint64_t* data) {
+            if (core.index() == 1) {
+                core.signal_set(data, 1);
+                return core.signal_set(line(data, 1), 1);
+            }
+            std::uint64_t reads = 0;
+            while (core.signal_fetch(data) != 1) ++reads;
+            fail_if(reads >= slow && core.signal_fetch(line(data, 1)) == 0, "was slow and saw no data");
+        });
+        EXPECT_THAT(report.status.message(), HasSubstr("was slow and saw no data"));
+    }
+}
+
+CheckReport explore_wake_up(std::uint64_t bound, bool reads_again, const char* schedule = "explore") {
+    return explore(
+        1, 2,
+        [=](Core& core, std::uint64_t* data) {
+            std::uint64_t* const waiter = line(data, 1);
+            std::uint64_t* const wake = line(data, 2);
+            if (core.index() == 1) {
+                core.signal_set(data, 1);
+                if (core.signal_fetch(waiter) == 1) core.signal_set(wake, 1);
+                return;
+            }
+            if (poll(core, data, bound) < bound) return;
+            core.signal_set(waiter, 1);
+            if (reads_again && core.signal_fetch(data) == 1) return;
+            core.signal_wait_until(wake, Compare::equal, 1);
+        },
+        schedule);
+}
+
+// The flag is set between the last poll and the registration of the waiter.
+TEST(ExploredPolls, ALostWakeUpBehindALoopThatGivesUpIsFound) {
+    for (const std::uint64_t bound : {1, 8, 32, 1000}) {
+        SCOPED_TRACE(bound);
+        const CheckReport report = explore_wake_up(bound, false);
+        ASSERT_FALSE(report.findings.empty()) << report.text();
+        EXPECT_EQ(report.findings.front().hazard, Hazard::deadlock);
+        EXPECT_EQ(explore_wake_up(bound, false, report.schedule.c_str()).status.message(), report.status.message());
+        const CheckReport right = explore_wake_up(bound, true);
+        EXPECT_TRUE(right.clean() && right.complete) << right.text();
+    }
+}
+
+CheckReport explore_timeout(bool signals, bool fails_in_time, const char* schedule = "explore") {
+    return explore(
+        2, 1,
+        [=](Core& core, std::uint64_t* data) {
+            if (core.my_pe() == 1) {
+                if (signals) core.signal_set_on(data, 1, 0);
+                return;
+            }
+            const auto seen = core.signal_wait_for(data, Compare::equal, 1, {std::chrono::hours(1), -1});
+            fail_if(seen.ok() == fails_in_time, "ended so");
+        },
+        schedule);
+}
+
+TEST(ExploredTimeouts, AWaitWithALimitEndsInTimeAndTooLate) {
+    EXPECT_THAT(explore_timeout(true, true).status.message(), HasSubstr("ended so"));
+    EXPECT_THAT(explore_timeout(true, false).status.message(), HasSubstr("ended so"));
+}
+
+TEST(ExploredTimeouts, AWaitWithALimitIsNoDeadlock) {
+    for (const char* schedule : {"lazy", "eager", "random:1", "explore"}) {
+        EXPECT_TRUE(explore_timeout(false, true, schedule).clean()) << schedule;
+        EXPECT_THAT(explore_timeout(false, false, schedule).status.message(), HasSubstr("ended so")) << schedule;
+    }
+}
+
+// The kernel depends on the number of the run.
+TEST(ExploredFailures, StayWhenAnotherRunOfTheScheduleIsClean) {
+    int runs = 0;
+    const CheckReport report = explore(2, 1, [&runs](Core& core, std::uint64_t* data) {
+        if (core.my_pe() == 1) return core.signal_set_on(data, 1, 0);
+        ++runs;
+        static_cast<void>(core.signal_fetch(data));
+        if (runs == 2) core.signal_wait_until(line(data, 1), Compare::equal, 1);
+    });
+    EXPECT_FALSE(report.clean()) << report.text();
+    EXPECT_FALSE(report.repeated);
+    EXPECT_GT(report.minimised_by, 0U);
+    EXPECT_THAT(report.text(), HasSubstr("H17"));
+    EXPECT_THAT(report.text(), HasSubstr("did not fail in this way"));
+    EXPECT_THAT(report.text(), Not(HasSubstr("all schedules")));
 }
 
 // A check and a store that is not one atomic step: both cores may enter.
@@ -143,6 +280,37 @@ TEST(ExploredBudget, ReportsWhatFewDeviationsCover) {
     EXPECT_FALSE(report.complete);
     EXPECT_THAT(report.coverage, HasSubstr("all schedules with at most 1 deviation and others"));
     EXPECT_EQ(report.schedules, 4000U);
+}
+
+TEST(ExploredBudget, AFindingOrABudgetOfNothingIsNotComplete) {
+    EXPECT_FALSE(explore(1, 3, enter_once).complete);
+    EXPECT_TRUE(explore(1, 3, enter_once_atomically).complete);
+    Schedule nothing{.kind = Schedule::Kind::explore};
+    nothing.max_schedules = 0;
+    const CheckReport report = explore(1, 3, enter_once, nothing);
+    EXPECT_EQ(report.status.code(), Code::config) << report.text();
+    EXPECT_FALSE(report.complete);
+}
+
+// Without checks, or with the hooks of a launch, there is nothing to explore.
+TEST(ExploredBudget, KernelsWithoutTheCheckerRunOnce) {
+    for (const char* schedule : {"explore", "replay:"}) {
+        for (const bool check : {false, true}) {
+            CheckedJobConfig config{.pes = 2, .heap_bytes = 4096, .schedule = Schedule::parse(schedule).value()};
+            config.check = check;
+            config.device.vector_cores = 1;
+            const auto job = CheckedJob::create(config).value();
+            auto* data = job->allocate<std::uint64_t>(8);
+            VirtualTime time;
+            LaunchConfig launch(1);
+            if (check) launch.hooks = time.hooks();
+            const CheckReport report =
+                job->run(launch, [&](Core& core) { core.signal_add_on(job->at(core.my_pe(), data), 1, 0); });
+            EXPECT_TRUE(report.clean()) << report.text();
+            EXPECT_EQ(report.schedules, 1U);
+            EXPECT_EQ(*data, 2U);
+        }
+    }
 }
 
 TEST(ExploredBudget, StepsAreLimited) {

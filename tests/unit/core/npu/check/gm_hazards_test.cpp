@@ -103,6 +103,45 @@ TEST(H8Unpublished, PutAndSignalWithoutAFence) {
     expect_clean(two_pes, kernel(true));
 }
 
+// PE 1 puts a row of `words` to PE 0, which polls the last word, and may load the first one.
+void poll_a_row(Core& core, std::uint64_t* data, std::size_t words, bool loads_first) {
+    std::uint64_t* const row = data + 64;
+    if (core.my_pe() == 1) {
+        for (std::size_t i = 0; i < words; ++i) core.store(data + i, 7);
+        core.dcci(data, words * 8);
+        return core.put(row, data, words, 0);  // blame: H8 OfTheOtherLinesOfAPolledPut
+    }
+    while (core.load(row + words - 1) != 7) core.dcci(row + words - 1);
+    if (loads_first) static_cast<void>(core.load(row));
+}
+
+TEST(H8Unpublished, OfTheOtherLinesOfAPolledPut) {
+    const auto kernel = [](std::size_t words, bool loads_first) {
+        return [=](Core& core, std::uint64_t* data) { poll_a_row(core, data, words, loads_first); };
+    };
+    for (const std::size_t words : {16, 64})
+        expect_caught(Hazard::unpublished, "H8 OfTheOtherLinesOfAPolledPut", two_pes, kernel(words, true));
+    expect_clean(two_pes, kernel(16, false));
+    expect_clean(two_pes, kernel(8, true));
+}
+
+// Each line has a flag of its own: a loop polls them one after the other.
+TEST(H8Unpublished, NotOfLinesThatArePolledEach) {
+    expect_clean(two_pes, [](Core& core, std::uint64_t* data) {
+        constexpr std::size_t words = 32;
+        std::uint64_t* const row = data + 64;
+        if (core.my_pe() == 1) {
+            for (std::size_t i = 0; i < words; ++i) core.store(data + i, 7);
+            core.dcci(data, words * 8);
+            return core.put(row, data, words, 0);
+        }
+        for (std::size_t line = 0; line < words; line += 8) {
+            while (core.load(row + line) != 7) core.dcci(row + line);
+            static_cast<void>(core.load(row + line + 1));
+        }
+    });
+}
+
 void two_in_a_line(Core& core, std::uint64_t* data, std::size_t apart) {
     std::uint64_t* mine = data + static_cast<std::size_t>(core.index()) * apart;
     core.store(mine, 1);

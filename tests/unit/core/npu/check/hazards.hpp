@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -18,21 +19,24 @@
 
 namespace npushmem::npu::test {
 
-inline std::vector<Schedule> schedules() {
-    std::vector<Schedule> all;
-    for (const char* text : {"eager", "lazy", "random:1", "random:2", "random:3", "explore"}) {
-        all.push_back(Schedule::parse(text).value());
-    }
-    // Some of the kernels have too many schedules, or infinitely many.
-    all.back().max_schedules = 300;
-    return all;
-}
+// A limit for kernels that have too many schedules, or infinitely many.
+inline constexpr std::uint64_t few_schedules = 300;
 
 struct Setup {
     int pes = 1;
     int blocks = 1;
     int vector_cores = 1;
+    std::uint64_t max_schedules = 0;  // to explore; 0: all
 };
+
+inline std::vector<Schedule> schedules(const Setup& setup = {}) {
+    std::vector<Schedule> all;
+    for (const char* text : {"eager", "lazy", "random:1", "random:2", "random:3", "explore"}) {
+        all.push_back(Schedule::parse(text).value());
+    }
+    if (setup.max_schedules != 0) all.back().max_schedules = setup.max_schedules;
+    return all;
+}
 
 inline constexpr Setup two_pes{.pes = 2};
 inline constexpr Setup two_cores{.vector_cores = 2};
@@ -76,7 +80,7 @@ template <class Kernel>
 void expect_caught(Hazard hazard, const std::string& mark, const Setup& setup, const Kernel& kernel,
                    const SourceLocation& file = SourceLocation::current()) {
     const unsigned line = line_of(mark, file);
-    for (const Schedule& schedule : schedules()) {
+    for (const Schedule& schedule : schedules(setup)) {
         const CheckReport report = check(setup, schedule, kernel);
         const auto found = std::ranges::find_if(report.findings,
                                                 [&](const Finding& finding) { return blames(finding, hazard, line); });
@@ -91,9 +95,10 @@ void expect_caught(Hazard hazard, const std::string& mark, const Setup& setup, c
 
 template <class Kernel>
 void expect_clean(const Setup& setup, const Kernel& kernel) {
-    for (const Schedule& schedule : schedules()) {
+    for (const Schedule& schedule : schedules(setup)) {
         const CheckReport report = check(setup, schedule, kernel);
         EXPECT_TRUE(report.status.ok() && report.findings.empty()) << report.text();
+        EXPECT_TRUE(report.complete || setup.max_schedules != 0) << report.text();
     }
 }
 

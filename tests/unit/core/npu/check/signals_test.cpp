@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <vector>
 
 namespace npushmem::npu::check {
@@ -27,10 +28,14 @@ Clock clock_with(std::uint32_t agent, std::uint32_t sequence) {
     return clock;
 }
 
+WordReleases::SharedClock released_with(std::uint32_t agent, std::uint32_t sequence) {
+    return std::make_shared<const Clock>(clock_with(agent, sequence));
+}
+
 TEST(WordReleases, AnAcquireJoinsTheClockOfTheLastRelease) {
     WordReleases words(nullptr);
-    words.release(word, clock_with(core_1, 7), false, access_of(core_1, 7), 0, 1);
-    words.release(word, clock_with(core_2, 3), false, access_of(core_2, 3), 1, 2);
+    words.release(word, released_with(core_1, 7), false, access_of(core_1, 7), 0, 1);
+    words.release(word, released_with(core_2, 3), false, access_of(core_2, 3), 1, 2);
     Clock clock;
     words.acquire(word, clock);
     EXPECT_EQ(clock[core_1], 0U);
@@ -39,8 +44,8 @@ TEST(WordReleases, AnAcquireJoinsTheClockOfTheLastRelease) {
 
 TEST(WordReleases, AnAdditionKeepsEarlierReleases) {
     WordReleases words(nullptr);
-    words.release(word, clock_with(core_1, 7), false, access_of(core_1, 7), 0, 1);
-    words.release(word, clock_with(core_2, 3), true, access_of(core_2, 3), 1, 2);
+    words.release(word, released_with(core_1, 7), false, access_of(core_1, 7), 0, 1);
+    words.release(word, released_with(core_2, 3), true, access_of(core_2, 3), 1, 2);
     Clock clock;
     words.acquire(word, clock);
     EXPECT_EQ(clock[core_1], 7U);
@@ -50,7 +55,7 @@ TEST(WordReleases, AnAdditionKeepsEarlierReleases) {
 TEST(WordReleases, OnlyAnUnorderedReleaseOfAnotherCoreHasAnEarlierValue) {
     WordReleases words(nullptr);
     EXPECT_EQ(words.earlier(word, 2, Clock()).release, 0U);
-    words.release(word, clock_with(core_1, 7), false, access_of(core_1, 7), 40, 41);
+    words.release(word, released_with(core_1, 7), false, access_of(core_1, 7), 40, 41);
     EXPECT_EQ(words.earlier(word, 2, Clock()).release, 1U);
     EXPECT_EQ(words.earlier(word, 2, Clock()).value, 40U);
     EXPECT_EQ(words.earlier(word, 1, Clock()).release, 0U);

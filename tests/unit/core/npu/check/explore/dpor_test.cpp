@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/npu/check/explore/dpor.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/core/npu/check/explore/toy_program.hpp"
@@ -75,6 +76,44 @@ TEST(DporSoundness, ReachesEveryEndOfDrawnProgramsThatWait) {
 TEST(DporSoundness, ReachesEveryEndOfDrawnProgramsThatPoll) {
     expect_same_ends({Kind::write, Kind::read, Kind::add, Kind::poll}, 600);
     expect_same_ends({Kind::write, Kind::store, Kind::skip_if, Kind::read, Kind::poll, Kind::await}, 600);
+}
+
+TEST(DporSoundness, ReachesEveryEndOfDrawnProgramsThatGiveUp) {
+    expect_same_ends({Kind::write, Kind::read, Kind::add, Kind::attempt}, 200);
+    expect_same_ends({Kind::write, Kind::store, Kind::skip_if, Kind::read, Kind::attempt, Kind::await}, 400);
+    expect_same_ends({Kind::write, Kind::add, Kind::skip_if, Kind::await_briefly, Kind::attempt}, 300);
+    expect_same_ends({Kind::write, Kind::store, Kind::read, Kind::await_briefly, Kind::await_equal, Kind::poll}, 600);
+}
+
+Step step_with(std::uint64_t begin, std::uint64_t end) { return {{{begin, end, true}}, {}, {}}; }
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(PlacesByMemory, FindsPlacesInTheSameLines) {
+    PlacesByMemory places;
+    places.add(0, step_with(0, 8));
+    places.add(1, step_with(64, 200));
+    places.add(2, step_with(56, 72));
+    EXPECT_THAT(places.find(3, step_with(0, 8)), ElementsAre(2, 0));
+    EXPECT_THAT(places.find(2, step_with(0, 8)), ElementsAre(0));
+    EXPECT_THAT(places.find(3, step_with(0, 65)), ElementsAre(2, 1, 0));
+    EXPECT_THAT(places.find(3, {{}, {}, {192, [](std::uint64_t) { return true; }}}), ElementsAre(1));
+    EXPECT_THAT(places.find(3, step_with(256, 264)), IsEmpty());
+}
+
+TEST(PlacesByMemory, ALongAccessIsNearEveryStep) {
+    PlacesByMemory places;
+    places.add(0, step_with(0, 8));
+    places.add(1, step_with(1 << 20, 1 << 22));
+    EXPECT_THAT(places.find(2, step_with(0, 8)), ElementsAre(1, 0));
+    EXPECT_THAT(places.find(2, step_with(1 << 24, 1 << 26)), ElementsAre(1, 0));
+}
+
+TEST(PlacesByMemory, ForgetsPlacesOfAnEarlierRun) {
+    PlacesByMemory places;
+    for (const std::size_t place : {0, 1, 2, 1}) places.add(place, step_with(0, 8));
+    EXPECT_THAT(places.find(4, step_with(0, 8)), ElementsAre(1, 0));
 }
 
 // Without this, a program that reads the clock would pass as explored.

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A tiny layer in a checked job: every PE dispatches its tokens, applies its experts and combines, in one kernel. So a
+// PE may be in the combine while another one is still in the dispatch. Each explored schedule's output is compared with
+// sums that are computed from the routing alone.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/moe/common/reduce.hpp"
+#include "core/moe/dispatch/dispatch_kernel.hpp"
+#include "core/moe/stream/row_order.hpp"
+#include "core/moe/stream/stream_combine.hpp"
+#include "npushmem/npu/checked_job.hpp"
+#include "tests/unit/core/moe/routing_cases.hpp"
+
+namespace npushmem::moe::explored {
+
+using npu::Core;
+using npu::Pipe;
+
+// Rows of one copy unit of the device.
+inline constexpr std::size_t columns = npu::ub_alignment / sizeof(float);
+inline constexpr Bytes row{npu::ub_alignment};
+
+// What one PE's combine works with, in any mode.
+struct CombineWork {
+    StreamCombine stream;  // the direct kernels use its members `send` and `receive`
+    bool streams = false;
+};
+
+inline void combine(Core& core, const CombineWork& work) {
+    if (work.streams) return moe_combine_stream(core, work.stream);
+    moe_combine_direct_sender(core, work.stream.send);
+    moe_combine_receiver(core, work.stream.receive);
+}
+
+struct LayerCase {
+    CaseShape routing{2, 2, 1, 1, 1, 0};
+    CombineMode mode = CombineMode::direct;
+    CopyRoute route = CopyRoute::staged;
+    RingPlace place = RingPlace::receiver;
+    std::uint64_t ring_rows = 0;     // 0: all rows of a rank fit
+    std::uint64_t chunk_tokens = 1;  // of mode chunked
+    int cores = 1;
+    std::uint64_t layers = 1;    // dispatches, one after the other
+    std::uint64_t combines = 1;  // that follow each dispatch
+
+    [[nodiscard]] std::uint64_t tokens() const { return static_cast<std::uint64_t>(routing.tokens); }
+    [[nodiscard]] std::uint64_t choices() const { return tokens() * static_cast<std::uint64_t>(routing.top_k); }
+    [[nodiscard]] std::uint64_t chunk() const { return mode == CombineMode::chunked ? chunk_tokens : tokens(); }
+    [[nodiscard]] std::uint64_t chunks() const { return (tokens() + chunk() - 1) / chunk(); }
+};
+
+class ExploredLayer {
+public:
+    using Combine = std::function<void(Core&, const CombineWork&)>;
+
+    explicit ExploredLayer(const LayerCase& layer, const char* schedule = "explore")
+        : case_(layer),
+          routing_(random_routing(layer.routing)),
+          dispatch_layout_(layer.routing.ranks, layer.routing.experts,
+                           Rows{layer.choices() * static_cast<std::uint64_t>(layer.routing.ranks)}, row),
+          slot_layout_(layer.routing.ranks,
+                       rows_of(Tokens{layer.chunk()}, static_cast<std::uint32_t>(layer.routing.top_k)), row),
+          ring_layout_(layer.routing.ranks, row_ring_shape(row, Rows{layer.choices()}, Rows{layer.ring_rows}),
+                       layer.place) {
+        npu::CheckedJobConfig config{
+            .pes = layer.routing.ranks, .heap_bytes = 1 << 16, .schedule = npu::Schedule::parse(schedule).value()};
+        config.device.blocks = 1;
+        config.device.vector_cores = layer.cores;
+        config.device.stack_bytes = 64 * 1024;
+        job_ = npu::CheckedJob::create(config).value();
+        allocate();
+        for (int pe = 0; pe < ranks(); ++pe) fill(pe);
+        job_->before_each([this] { begin_schedule(); });
+    }
+
+    npu::CheckReport run(const Combine& combine_kernel = combine) {
+        npu::LaunchConfig launch(1);
+        launch.name = "layer";
+        npu::CheckReport report = job_->run(launch, [&](Core& core) { run_core(core, combine_kernel); });
+        compare_output();
+        return report;
+    }
+
+    // The first difference in the output of any schedule; "": none.
+    [[nodiscard]] const std::string& wrong() const { return wrong_; }
+    // The number of schedules whose output was compared.
+    [[nodiscard]] std::uint64_t compared() const { return compared_; }
+
+private:
+    [[nodiscard]] int ranks() const { return case_.routing.ranks; }
+    [[nodiscard]] int local_experts() const { return case_.routing.experts / ranks(); }
+
+    static float value_in(int rank, std::uint64_t token, std::size_t column) {
+        return static_cast<float>(rank * 100 + static_cast<int>(token) * 10 + static_cast<int>(column) + 1);
+    }
+    static float factor_of(int expert) { return static_cast<float>(expert + 2); }
+
+    void allocate() {
+        const auto entries = static_cast<std::size_t>(local_experts()) * static_cast<std::size_t>(ranks());
+        region_ = job_->allocate<std::byte>(dispatch_layout_.total().value());
+        slots_ = job_->allocate<std::byte>(slot_layout_.total().value());
+        rings_ = job_->allocate<std::byte>(ring_layout_.total().value());
+        in_ = job_->allocate<float>(case_.tokens() * columns);
+        experts_ = job_->allocate<std::int32_t>(case_.choices());
+        tables_.record = job_->allocate<std::byte>(dispatch_layout_.record_bytes().value());
+        tables_.order = job_->allocate<std::uint32_t>(case_.choices());
+        tables_.begins = job_->allocate<std::uint64_t>(static_cast<std::size_t>(case_.routing.experts) + 1);
+        tables_.starts = job_->allocate<std::uint64_t>(static_cast<std::size_t>(case_.routing.experts));
+        tables_.totals = job_->allocate<std::uint64_t>(static_cast<std::size_t>(ranks()));
+        tables_.accepted = job_->allocate<std::uint64_t>(1);
+        tables_.offset_table = job_->allocate<std::int32_t>(entries);
+        tables_.length_table = job_->allocate<std::int32_t>(entries);
+    }
+
+    void fill(int pe) {
+        const std::vector<std::int32_t>& ids = routing_.expert_ids[static_cast<std::size_t>(pe)];
+        std::ranges::copy(ids, job_->at(pe, experts_));
+        for (std::uint64_t token = 0; token < case_.tokens(); ++token)
+            for (std::size_t c = 0; c < columns; ++c) job_->at(pe, in_)[token * columns + c] = value_in(pe, token, c);
+        orders_.push_back(row_order(ids, placement(), slot_layout_.slots(), case_.chunks()));
+        out_.emplace_back(case_.tokens() * columns);
+    }
+
+    [[nodiscard]] ExpertPlacement placement() const { return {case_.routing.experts, ranks()}; }
+
+    DispatchWork dispatch_of(int pe, std::uint64_t call) {
+        DispatchWork work;
+        work.in = reinterpret_cast<const std::byte*>(job_->at(pe, in_));
+        work.experts = job_->at(pe, experts_);
+        work.choices = case_.choices();
+        work.top_k = case_.routing.top_k;
+        work.placement = placement();
+        work.region = job_->at(pe, region_);
+        work.layout = dispatch_layout_;
+        work.epoch = call;
+        work.route = case_.route;
+        work.tables = {job_->at(pe, tables_.record),       job_->at(pe, tables_.order),
+                       job_->at(pe, tables_.begins),       job_->at(pe, tables_.starts),
+                       job_->at(pe, tables_.totals),       job_->at(pe, tables_.accepted),
+                       job_->at(pe, tables_.offset_table), job_->at(pe, tables_.length_table)};
+        return work;
+    }
+
+    // Sends the rows and slots that the dispatch has brought.
+    CombineSend send_of(const DispatchWork& dispatched, int pe, std::uint64_t call) {
+        CombineSend send;
+        send.x = dispatched.region + dispatched.layout.x().value();
+        send.offset_table = dispatched.tables.offset_table;
+        send.length_table = dispatched.tables.length_table;
+        send.slots = reinterpret_cast<const std::uint32_t*>(dispatched.region + dispatched.layout.slots().value());
+        send.num_local_experts = local_experts();
+        send.num_ranks = ranks();
+        send.region = job_->at(pe, slots_);
+        send.layout = slot_layout_;
+        send.epoch = call;
+        send.route = case_.route;
+        return send;
+    }
+
+    CombineReceive receive_of(int pe, std::uint64_t call) {
+        const auto at = static_cast<std::size_t>(pe);
+        CombineReceive receive;
+        receive.region = job_->at(pe, slots_);
+        receive.layout = slot_layout_;
+        receive.epoch = call;
+        receive.num_ranks = ranks();
+        receive.experts = routing_.expert_ids[at].data();
+        receive.weights = routing_.weights[at].data();
+        receive.tokens = Tokens{case_.tokens()};
+        receive.top_k = case_.routing.top_k;
+        receive.out = reinterpret_cast<std::byte*>(out_[at].data());
+        receive.columns = Elements{columns};
+        receive.out_row = row;
+        receive.reduce = reduce_by_copies;
+        return receive;
+    }
+
+    CombineWork combine_of(const DispatchWork& dispatched, int pe, std::uint64_t call) {
+        const RowOrder& order = orders_[static_cast<std::size_t>(pe)];
+        return {{send_of(dispatched, pe, call),
+                 receive_of(pe, call),
+                 {job_->at(pe, rings_), ring_layout_},
+                 order.slots.data(),
+                 order.first.data(),
+                 Tokens{case_.chunk()},
+                 case_.chunks()},
+                case_.mode != CombineMode::direct};
+    }
+
+    // The reduction reads rows where the checker does not see it. This one copies them into the unified buffer first.
+    static void reduce_by_copies(void* out, const void* const* rows, const float* weights, std::size_t count,
+                                 std::size_t width) {
+        Core& core = *reducing().at(out);
+        const std::size_t mark = core.ub_used();
+        std::array<const void*, max_top_k> copies{};
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto copy = core.ub_alloc<float>(width);
+            core.data_copy(copy, npu::gm(static_cast<const float*>(rows[i]), width), width);
+            copies[i] = copy.data();
+        }
+        core.set_flag<Pipe::copy_in, Pipe::scalar>(5);
+        core.wait_flag<Pipe::copy_in, Pipe::scalar>(5);
+        best_reduce(ElementType::float32, ElementType::float32)(out, copies.data(), weights, count, width);
+        core.ub_release(mark);
+    }
+
+    // By row of the output: the core that computes it.
+    static std::map<const void*, Core*>& reducing() {
+        static std::map<const void*, Core*> cores;
+        return cores;
+    }
+
+    void register_rows(Core& core) {
+        const auto count = static_cast<std::uint64_t>(core.count());
+        const auto index = static_cast<std::uint64_t>(core.index());
+        std::vector<float>& out = out_[static_cast<std::size_t>(core.my_pe())];
+        for (std::uint64_t chunk = 0; chunk < case_.chunks(); ++chunk) {
+            const std::uint64_t first = chunk * case_.chunk();
+            const std::uint64_t tokens = std::min(case_.chunk(), case_.tokens() - first);
+            for (std::uint64_t i = tokens * index / count; i < tokens * (index + 1) / count; ++i)
+                reducing()[out.data() + (first + i) * columns] = &core;
+        }
+    }
+
+    // Launches on a stream follow each other. `busy`: the core has done something.
+    static void end_launch(Core& core, bool busy = true) {
+        if (busy) core.quiet();
+        core.core_barrier();
+    }
+
+    void run_core(Core& core, const Combine& combine_kernel) {
+        register_rows(core);
+        std::uint64_t call = 0;
+        for (std::uint64_t layer = 1; layer <= case_.layers; ++layer) {
+            const DispatchWork dispatched = dispatch_of(core.my_pe(), layer);
+            moe_dispatch(core, dispatched);
+            end_launch(core);
+            for (std::uint64_t i = 0; i < case_.combines; ++i) {
+                if (core.index() == 0) run_experts(core, dispatched);
+                end_launch(core, core.index() == 0);
+                combine_kernel(core, combine_of(dispatched, core.my_pe(), ++call));
+                end_launch(core);
+            }
+        }
+    }
+
+    // Each expert multiplies its rows by a number of its own.
+    void run_experts(Core& core, const DispatchWork& work) {
+        auto* x = reinterpret_cast<float*>(work.region + work.layout.x().value());
+        const std::size_t mark = core.ub_used();
+        for (int local = 0; local < local_experts(); ++local) {
+            const std::size_t entry = static_cast<std::size_t>(local) * static_cast<std::size_t>(ranks());
+            const auto first = static_cast<std::size_t>(core.load(work.tables.offset_table + entry));
+            std::size_t count = 0;
+            for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks()); ++rank)
+                count += static_cast<std::size_t>(core.load(work.tables.length_table + entry + rank)) * columns;
+            if (count == 0) continue;
+            const auto rows = core.ub_alloc<float>(count);
+            const auto in_memory = npu::gm(x + first * columns, count);
+            core.data_copy(rows, in_memory, count);
+            core.set_flag<Pipe::copy_in, Pipe::vector>(0);
+            core.wait_flag<Pipe::copy_in, Pipe::vector>(0);
+            core.multiply_scalar(rows, rows, factor_of(placement().first_expert(core.my_pe()) + local), count);
+            core.set_flag<Pipe::vector, Pipe::copy_out>(0);
+            core.wait_flag<Pipe::vector, Pipe::copy_out>(0);
+            core.data_copy(in_memory, rows, count);
+        }
+        core.pipe_barrier<Pipe::all>();
+        core.ub_release(mark);
+    }
+
+    void begin_schedule() {
+        if (std::exchange(begun_, true)) compare_output();
+        for (std::vector<float>& out : out_) std::ranges::fill(out, std::numeric_limits<float>::quiet_NaN());
+    }
+
+    [[nodiscard]] float expected(int rank, std::uint64_t token, std::size_t column) const {
+        const auto at = static_cast<std::size_t>(rank);
+        float sum = 0;
+        for (std::int32_t k = 0; k < case_.routing.top_k; ++k) {
+            const std::size_t choice =
+                token * static_cast<std::size_t>(case_.routing.top_k) + static_cast<std::size_t>(k);
+            const std::int32_t expert = routing_.expert_ids[at][choice];
+            if (expert < 0) continue;
+            float product = routing_.weights[at][choice] * value_in(rank, token, column);
+            for (std::uint64_t i = 0; i < case_.combines; ++i) product *= factor_of(expert);
+            sum += product;
+        }
+        return sum;
+    }
+
+    void compare_output() {
+        ++compared_;
+        for (int rank = 0; rank < ranks(); ++rank)
+            for (std::uint64_t token = 0; token < case_.tokens(); ++token)
+                for (std::size_t c = 0; c < columns; ++c) {
+                    const float seen = out_[static_cast<std::size_t>(rank)][token * columns + c];
+                    const float wanted = expected(rank, token, c);
+                    if (seen == wanted || !wrong_.empty()) continue;
+                    wrong_ = fmt::format("output {} of the exploration: PE {}, token {}, column {} is {} instead of {}",
+                                         compared_, rank, token, c, seen, wanted);
+                }
+    }
+
+    LayerCase case_;
+    Routing routing_;
+    DispatchLayout dispatch_layout_;
+    SlotLayout slot_layout_;
+    RingLayout ring_layout_;
+    std::unique_ptr<npu::CheckedJob> job_;
+    std::byte* region_ = nullptr;
+    std::byte* slots_ = nullptr;
+    std::byte* rings_ = nullptr;
+    float* in_ = nullptr;
+    std::int32_t* experts_ = nullptr;
+    DispatchTables tables_;
+    std::vector<RowOrder> orders_;
+    std::vector<std::vector<float>> out_;  // by PE
+    bool begun_ = false;
+    std::uint64_t compared_ = 0;
+    std::string wrong_;
+};
+
+}  // namespace npushmem::moe::explored
