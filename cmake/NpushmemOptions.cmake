@@ -49,7 +49,7 @@ if(NPUSHMEM_SANITIZE)
   endif()
   # gcc warns that it does not follow fences. The fences here order memory that is shared between processes, which the
   # thread sanitizer does not see in any case.
-  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-tsan>)
 endif()
 
 # npushmem_unity_build(<target> [ALONE <regex>] [HEADERS <header>...]): with NPUSHMEM_UNITY_BUILD the files of a folder are

@@ -19,7 +19,8 @@
  *
  * A child that a PE makes by fork is not a PE: all its calls but queries fail; it may end, or exec a program.
  *
- * Blocking calls fail if a PE that they depend on dies or NPUSHMEM_TIMEOUT expires.
+ * Blocking calls fail if a PE that they depend on dies or NPUSHMEM_TIMEOUT expires. A death ends the job, unless
+ * NPUSHMEM_ON_PEER_DEATH is survive (npushmemx.h, "Continuing without dead PEs").
  *
  * Threads: as requested by npushmem_init_thread.
  *

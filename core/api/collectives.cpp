@@ -6,6 +6,7 @@
 
 #include "core/api/access.hpp"
 #include "npushmem.h"
+#include "npushmemx.h"
 
 namespace npushmem::api {
 
@@ -112,6 +113,18 @@ int reduce_any(const char* function, const Result<Team*>& team, void* dest, cons
         true);
 }
 
+int reduce_scatter_any(const char* function, const Result<Team*>& team, void* dest, const void* source,
+                       std::size_t count, coll::ReduceOperation operation, coll::ReduceElement element) {
+    const std::uint64_t bytes = byte_count(count, coll::element_bytes(element));
+    const auto members = static_cast<std::size_t>(team.ok() ? team.value()->size() : 1);
+    return run_collective(
+        function, team, {"dest", dest, bytes}, {"source", source, byte_count(bytes, members)}, {.count = count},
+        [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
+            return coll::reduce_scatter(group, to, from, count, operation, element);
+        },
+        true);
+}
+
 int scan_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
              bool inclusive, coll::ReduceElement element) {
     const std::uint64_t bytes = byte_count(count, coll::element_bytes(element));
@@ -161,6 +174,21 @@ NPUSHMEM_REDUCE(sum_reduce, sum)
 NPUSHMEM_REDUCE(prod_reduce, prod)
 #undef NPUSHMEM_REDUCE
 
+#define NPUSHMEM_REDUCESCATTER(NAME, OPERATION)                                                                   \
+    template <class T>                                                                                            \
+    int NAME(const char* function, npushmem_team_t team, T* dest, const T* source, std::size_t count) {           \
+        return reduce_scatter_any(function, team_of(team), dest, source, count, coll::ReduceOperation::OPERATION, \
+                                  element_of<T>());                                                               \
+    }
+NPUSHMEM_REDUCESCATTER(and_reducescatter, and_)
+NPUSHMEM_REDUCESCATTER(or_reducescatter, or_)
+NPUSHMEM_REDUCESCATTER(xor_reducescatter, xor_)
+NPUSHMEM_REDUCESCATTER(max_reducescatter, max)
+NPUSHMEM_REDUCESCATTER(min_reducescatter, min)
+NPUSHMEM_REDUCESCATTER(sum_reducescatter, sum)
+NPUSHMEM_REDUCESCATTER(prod_reducescatter, prod)
+#undef NPUSHMEM_REDUCESCATTER
+
 template <class T>
 int sum_inscan(const char* function, npushmem_team_t team, T* dest, const T* source, std::size_t count) {
     return scan_any(function, team_of(team), dest, source, count, true, element_of<T>());
@@ -173,6 +201,16 @@ int sum_exscan(const char* function, npushmem_team_t team, T* dest, const T* sou
 }  // namespace npushmem::api
 
 #define NPUSHMEM_ONLY "npushmem/functions/collectives.h"
+#include "core/api/definitions.hpp"
+#define NPUSHMEM_HALF_TYPES
+#define NPUSHMEM_NAME(NAME) npushmemx_##NAME
+#include "core/api/definitions.hpp"
+#undef NPUSHMEM_ONLY
+#define NPUSHMEM_ONLY "npushmem/functions/reducescatter.h"
+#define NPUSHMEM_NAME(NAME) npushmemx_##NAME
+#include "core/api/definitions.hpp"
+#undef NPUSHMEM_HALF_TYPES
+#define NPUSHMEM_NAME(NAME) npushmemx_##NAME
 #include "core/api/definitions.hpp"
 
 using namespace npushmem::api;

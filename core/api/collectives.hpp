@@ -38,6 +38,10 @@ constexpr coll::ReduceElement element_of() {
         return ReduceElement::f64;
     else if constexpr (std::is_same_v<T, long double>)
         return ReduceElement::f80;
+    else if constexpr (std::is_same_v<T, npushmemx_half_t>)
+        return ReduceElement::f16;
+    else if constexpr (std::is_same_v<T, npushmemx_bfloat16_t>)
+        return ReduceElement::bf16;
     else if constexpr (std::is_same_v<T, npushmem_complexf>)
         return ReduceElement::c32;
     else if constexpr (std::is_same_v<T, npushmem_complexd>)
@@ -63,6 +67,9 @@ int alltoalls_any(const char* function, const Result<Team*>& team, void* dest, c
                   std::ptrdiff_t sst, std::size_t count, std::size_t size);
 int reduce_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
                coll::ReduceOperation operation, coll::ReduceElement element);
+// `source` has `count` elements for each member of the team.
+int reduce_scatter_any(const char* function, const Result<Team*>& team, void* dest, const void* source,
+                       std::size_t count, coll::ReduceOperation operation, coll::ReduceElement element);
 int scan_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
              bool inclusive, coll::ReduceElement element);
 

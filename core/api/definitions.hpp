@@ -3,7 +3,11 @@
 // template of the same name in npushmem::api, with the context, the exported name for reports, and the arguments.
 //     #define NPUSHMEM_ONLY "npushmem/functions/rma.h"
 //     #include "core/api/definitions.hpp"
-// Included once by each family's file, after its templates.
+// Included once by each family's file, after its templates. NPUSHMEM_NAME selects the prefix: npushmem_ unless the
+// including file defines it.
+#ifndef NPUSHMEM_NAME
+#define NPUSHMEM_NAME(NAME) npushmem_##NAME
+#endif
 #define NPUSHMEM_UNWRAP(...) __VA_ARGS__
 // The form with a context: `CALL` if the handle names one, otherwise a call out of line.
 #define NPUSHMEM_ON_CONTEXT(CALL, ARGS)                                                           \
@@ -15,10 +19,10 @@
     }                                                                                             \
     ();
 #define NPUSHMEM_TYPED_CTX(NAME, TYPE, OP, RET, ARGS, ...)                                              \
-    RET npushmem_##NAME##_##OP(__VA_ARGS__) {                                                           \
+    RET NPUSHMEM_NAME(NAME##_##OP)(__VA_ARGS__) {                                                       \
         return npushmem::api::OP<TYPE>(npushmem::api::default_context, __func__, NPUSHMEM_UNWRAP ARGS); \
     }                                                                                                   \
-    RET npushmem_ctx_##NAME##_##OP(npushmem_ctx_t ctx, __VA_ARGS__) {                                   \
+    RET NPUSHMEM_NAME(ctx_##NAME##_##OP)(npushmem_ctx_t ctx, __VA_ARGS__) {                             \
         NPUSHMEM_ON_CONTEXT(npushmem::api::OP<TYPE>, ARGS)                                              \
     }
 #define NPUSHMEM_SIZED_CTX(BITS, BYTES, PRE, POST, RET, ARGS, ...)                                             \
@@ -35,7 +39,11 @@
     }                                                                                             \
     RET npushmem_ctx_##OP(npushmem_ctx_t ctx, __VA_ARGS__) { NPUSHMEM_ON_CONTEXT(npushmem::api::OP, ARGS) }
 #define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) \
-    RET npushmem_##NAME##_##OP(__VA_ARGS__) { return npushmem::api::OP<TYPE>(__func__, NPUSHMEM_UNWRAP ARGS); }
+    RET NPUSHMEM_NAME(NAME##_##OP)(__VA_ARGS__) { return npushmem::api::OP<TYPE>(__func__, NPUSHMEM_UNWRAP ARGS); }
+#define NPUSHMEM_SIZED(BITS, BYTES, PRE, POST, RET, ARGS, ...)                                        \
+    RET NPUSHMEM_NAME(PRE##BITS##POST)(__VA_ARGS__) {                                                 \
+        return npushmem::api::PRE##POST<npushmem::api::Block<BYTES>>(__func__, NPUSHMEM_UNWRAP ARGS); \
+    }
 #define NPUSHMEM_OLD_REDUCTION(NAME, TYPE, OP, ARGS, ...)                 \
     void npushmem_##NAME##_##OP##_to_all(__VA_ARGS__) {                   \
         npushmem::api::OP##_to_all<TYPE>(__func__, NPUSHMEM_UNWRAP ARGS); \
@@ -47,5 +55,6 @@
 extern "C" {
 #include "npushmem/functions.h"
 }
+#undef NPUSHMEM_NAME
 #undef NPUSHMEM_ON_CONTEXT
 #undef NPUSHMEM_UNWRAP

@@ -1,53 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Host operations in the order of a stream: each is a launch of one block whose first core makes the plain call.
+// Host operations in the order of a stream that have one form for all types, and the streams.
 #include "npushmem/on_stream.h"
 
 #include <fmt/core.h>
 
 #include <memory>
 
-#include "core/api/library.hpp"
-#include "npushmem/npu/npu.hpp"
-#include "npushmem/npu/source_location.hpp"
+#include "core/api/stream_queue.hpp"
+#include "npushmemx.h"
 
 namespace npushmem::api {
-namespace {
 
-using npu::Core;
-using npu::Stream;
-
-// The operations below have no source line in the program.
-constexpr npu::SourceLocation no_line;
-
-Result<Stream*> stream_of(npushmemx_stream_t handle) {
+Result<npu::Stream*> stream_of(npushmemx_stream_t handle) {
     Runtime* up = runtime_unnoted();
     if (up == nullptr) return not_running();
-    if (handle != nullptr) return reinterpret_cast<Stream*>(handle);
+    if (handle != nullptr) return reinterpret_cast<npu::Stream*>(handle);
     auto device = up->npu().device();
     if (!device.ok()) return device.status();
     return &device.value()->default_stream();
-}
-
-// Launches `operation` on one core.
-template <class Operation>
-int queue(const char* function, npushmemx_stream_t handle, Operation operation) {
-    const auto stream = stream_of(handle);
-    if (!stream.ok()) return report_code(function, stream.status());
-    npu::LaunchConfig config(1, no_line);
-    config.name = function;
-    return report_code(function, npu::launch(*stream.value(), config, [operation](Core& core) {
-                           if (core.index() == 0) operation(core);
-                       }));
-}
-
-// Launches `call`, a plain call, whose failure is this thread's last one.
-template <class Call>
-int queue_call(const char* function, npushmemx_stream_t handle, Call call) {
-    return queue(function, handle, [call](Core&) {
-        clear_failure();
-        call();
-        if (!last_failure().ok()) throw npu::KernelError(last_failure());
-    });
 }
 
 Result<npu::Compare> compare_of(int comparison) {
@@ -64,26 +34,18 @@ Result<npu::Compare> compare_of(int comparison) {
                   fmt::format("comparison {}: expected NPUSHMEM_CMP_EQ to NPUSHMEM_CMP_GE", comparison)};
 }
 
-// Launches a collective that returns its failure, which it has reported.
 void expect_success(const char* what, int code) {
     if (code == 0) return;
     if (!last_failure().ok()) throw npu::KernelError(last_failure());
     throw npu::KernelError(static_cast<Code>(code), fmt::format("{} failed with code {}", what, code));
 }
 
-template <class Call>
-int queue_collective(const char* function, const char* plain, npushmemx_stream_t handle, Call call) {
-    return queue(function, handle, [plain, call](Core&) {
-        clear_failure();
-        expect_success(plain, call());
-    });
-}
-
-}  // namespace
 }  // namespace npushmem::api
 
 using namespace npushmem;
 using namespace npushmem::api;
+using npushmem::npu::Core;
+using npushmem::npu::Stream;
 
 extern "C" {
 
@@ -108,10 +70,20 @@ int npushmemx_stream_synchronize(npushmemx_stream_t stream) {
 }
 
 int npushmemx_barrier_on_stream(npushmem_team_t team, npushmemx_stream_t stream) {
-    return queue_collective(__func__, "npushmem_team_sync", stream, [team] {
-        npushmem_quiet();
-        return last_failure().ok() ? npushmem_team_sync(team) : -1;
-    });
+    return queue_collective(__func__, "npushmemx_team_barrier", stream,
+                            [team] { return npushmemx_team_barrier(team); });
+}
+
+int npushmemx_team_sync_on_stream(npushmem_team_t team, npushmemx_stream_t stream) {
+    return queue_collective(__func__, "npushmem_team_sync", stream, [team] { return npushmem_team_sync(team); });
+}
+
+int npushmemx_sync_all_on_stream(npushmemx_stream_t stream) {
+    return queue_call(__func__, stream, [] { npushmem_sync_all(); });
+}
+
+int npushmemx_quiet_on_stream(npushmemx_stream_t stream) {
+    return queue_call(__func__, stream, [] { npushmem_quiet(); });
 }
 
 int npushmemx_barrier_all_on_stream(npushmemx_stream_t stream) {
@@ -133,6 +105,26 @@ int npushmemx_putmem_signal_on_stream(void* dest, const void* source, size_t byt
                                       int sig_op, int pe, npushmemx_stream_t stream) {
     return queue_call(__func__, stream, [=] {
         npushmem_putmem_signal(dest, source, bytes, sig_addr, signal, sig_op, pe);
+        npushmem_quiet();
+    });
+}
+
+int npushmemx_putmem_nbi_on_stream(void* dest, const void* source, size_t bytes, int pe, npushmemx_stream_t stream) {
+    return npushmemx_putmem_on_stream(dest, source, bytes, pe, stream);
+}
+
+int npushmemx_getmem_nbi_on_stream(void* dest, const void* source, size_t bytes, int pe, npushmemx_stream_t stream) {
+    return npushmemx_getmem_on_stream(dest, source, bytes, pe, stream);
+}
+
+int npushmemx_putmem_signal_nbi_on_stream(void* dest, const void* source, size_t bytes, uint64_t* sig_addr,
+                                          uint64_t signal, int sig_op, int pe, npushmemx_stream_t stream) {
+    return npushmemx_putmem_signal_on_stream(dest, source, bytes, sig_addr, signal, sig_op, pe, stream);
+}
+
+int npushmemx_signal_op_on_stream(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe, npushmemx_stream_t stream) {
+    return queue_call(__func__, stream, [=] {
+        npushmemx_signal_op(sig_addr, signal, sig_op, pe);
         npushmem_quiet();
     });
 }

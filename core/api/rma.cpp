@@ -5,14 +5,9 @@
 
 #include "core/api/access.hpp"
 #include "npushmem.h"
+#include "npushmemx.h"
 
 namespace npushmem::api {
-
-// An element of the untyped forms.
-template <std::size_t Bytes>
-struct Block {
-    std::byte bytes[Bytes];
-};
 
 namespace {
 
@@ -231,3 +226,16 @@ void ibget(const Context& context, const char* function, void* dest, const void*
 
 #define NPUSHMEM_ONLY "npushmem/functions/rma.h"
 #include "core/api/definitions.hpp"
+#define NPUSHMEM_HALF_TYPES
+#define NPUSHMEM_NAME(NAME) npushmemx_##NAME
+#include "core/api/definitions.hpp"
+#undef NPUSHMEM_HALF_TYPES
+
+extern "C" {
+
+void npushmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe) {
+    npushmem::api::put_and_signal(npushmem::api::default_context, __func__, nullptr, nullptr, 0, sig_addr, signal,
+                                  sig_op, pe, false);
+}
+
+}  // extern "C"

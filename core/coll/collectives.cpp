@@ -107,38 +107,43 @@ Status broadcast_scatter_allgather(Group& group, std::uint64_t dest, std::uint64
     return done.ok() ? group.sync() : done;
 }
 
-// Combines elements [first, first + count) of all sources into `result`, which has room for a block.
-Status combine(Group& group, std::uint64_t source, std::uint64_t bytes, std::size_t count, ReduceKernel kernel,
-               std::byte* result) {
+// Combines `count` elements of all sources into `result`. Their accumulators fit into a block.
+Status combine(Group& group, std::uint64_t source, std::size_t count, const Reduction& how, std::byte* result) {
     alignas(64) std::array<std::byte, block_bytes> fetched;
-    Status done = read(group, 0, source, result, bytes);
+    alignas(64) std::array<std::byte, block_bytes> wide;
+    const std::uint64_t bytes = count * how.size;
+    std::byte* const accumulators = how.widens() ? wide.data() : result;
+    std::byte* const first = how.widens() ? fetched.data() : result;
+    Status done = read(group, 0, source, first, bytes);
+    if (done.ok() && how.widens()) how.begin(accumulators, first, count);
     for (int member = 1; member < group.size() && done.ok(); ++member) {
         const std::byte* with = group.mapped_address(member, source);
         if (with == nullptr) {
             done = group.get(member, source, fetched.data(), bytes);
             with = fetched.data();
         }
-        if (done.ok()) kernel(result, with, count);
+        if (done.ok()) how.kernel(accumulators, with, count);
     }
+    if (done.ok()) how.finish(result, accumulators, count);
     return done;
 }
 
 // Reduces this member's chunk of all arrays, block by block. Only this member accesses that chunk of any array, so dest
 // may be source.
-Status reduce_chunked(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, ReduceKernel kernel,
-                      std::uint64_t size) {
+Status reduce_chunked(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
+                      const Reduction& how) {
     if (Status synced = group.sync(); !synced.ok()) return synced;
     alignas(64) std::array<std::byte, block_bytes> result;
     const Chunk chunk = chunk_of(count, group.size(), group.index());
-    const std::uint64_t step = block_bytes / size;
+    const std::uint64_t step = block_bytes / how.accumulator_size;
     Status done;
     for (std::uint64_t i = 0; i < chunk.count && done.ok(); i += step) {
         const std::uint64_t elements = std::min(step, chunk.count - i);
-        const std::uint64_t at = (chunk.first + i) * size;
-        done = combine(group, source + at, elements * size, elements, kernel, result.data());
+        const std::uint64_t at = (chunk.first + i) * how.size;
+        done = combine(group, source + at, elements, how, result.data());
         if (done.ok())
-            done = for_all(group,
-                           [&](int member) { return write(group, member, dest + at, result.data(), elements * size); });
+            done = for_all(
+                group, [&](int member) { return write(group, member, dest + at, result.data(), elements * how.size); });
     }
     return done.ok() ? complete_and_sync(group) : done;
 }
@@ -152,55 +157,63 @@ Result<std::uint64_t> publish(Group& group, const void* source, std::uint64_t by
 }
 
 Status reduce_published(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
-                        ReduceKernel kernel, std::uint64_t size) {
-    const auto at = publish(group, local_address(group, source), count * size);
+                        const Reduction& how) {
+    const auto at = publish(group, local_address(group, source), count * how.size);
     if (!at.ok()) return at.status();
-    return combine(group, at.value(), count * size, count, kernel, local_address(group, dest));
+    return combine(group, at.value(), count, how, local_address(group, dest));
 }
 
 // Scans one block of all arrays in the members' order: each member gets the sum up to it.
 Status scan_block(Group& group, std::uint64_t dest, std::uint64_t source, std::size_t count, bool inclusive,
-                  ReduceKernel kernel, std::uint64_t size) {
+                  const Reduction& how) {
     alignas(64) std::array<std::byte, block_bytes> sum{};  // zero is the empty sum of every type
     alignas(64) std::array<std::byte, block_bytes> fetched;
-    const std::uint64_t bytes = count * size;
+    alignas(64) std::array<std::byte, block_bytes> rounded;
+    const std::uint64_t bytes = count * how.size;
+    const auto write_sum = [&](int member) {
+        std::byte* const elements = how.widens() ? rounded.data() : sum.data();
+        how.finish(elements, sum.data(), count);
+        return write(group, member, dest, elements, bytes);
+    };
     Status done;
     for (int member = 0; member < group.size() && done.ok(); ++member) {
         done = read(group, member, source, fetched.data(), bytes);
         if (!done.ok()) break;
-        if (!inclusive) done = write(group, member, dest, sum.data(), bytes);
-        kernel(sum.data(), fetched.data(), count);
-        if (inclusive) done = write(group, member, dest, sum.data(), bytes);
+        if (!inclusive) done = write_sum(member);
+        how.kernel(sum.data(), fetched.data(), count);
+        if (inclusive) done = write_sum(member);
     }
     return done;
 }
 
 Status scan_chunked(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, bool inclusive,
-                    ReduceKernel kernel, std::uint64_t size) {
+                    const Reduction& how) {
     if (Status synced = group.sync(); !synced.ok()) return synced;
     const Chunk chunk = chunk_of(count, group.size(), group.index());
-    const std::uint64_t step = block_bytes / size;
+    const std::uint64_t step = block_bytes / how.accumulator_size;
     Status done;
     for (std::uint64_t i = 0; i < chunk.count && done.ok(); i += step) {
-        const std::uint64_t at = (chunk.first + i) * size;
-        done = scan_block(group, dest + at, source + at, std::min(step, chunk.count - i), inclusive, kernel, size);
+        const std::uint64_t at = (chunk.first + i) * how.size;
+        done = scan_block(group, dest + at, source + at, std::min(step, chunk.count - i), inclusive, how);
     }
     return done.ok() ? complete_and_sync(group) : done;
 }
 
 Status scan_published(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, bool inclusive,
-                      ReduceKernel kernel, std::uint64_t size) {
-    const std::uint64_t bytes = count * size;
+                      const Reduction& how) {
+    const std::uint64_t bytes = count * how.size;
     const auto at = publish(group, local_address(group, source), bytes);
     if (!at.ok()) return at.status();
-    std::memset(local_address(group, dest), 0, bytes);
+    alignas(64) std::array<std::byte, 2 * Workspace::contribution_bytes> sum;
     alignas(64) std::array<std::byte, Workspace::contribution_bytes> fetched;
+    std::memset(sum.data(), 0, count * how.accumulator_size);
     const int last = inclusive ? group.index() : group.index() - 1;
     Status done;
     for (int member = 0; member <= last && done.ok(); ++member) {
         done = read(group, member, at.value(), fetched.data(), bytes);
-        if (done.ok()) kernel(local_address(group, dest), fetched.data(), count);
+        if (done.ok()) how.kernel(sum.data(), fetched.data(), count);
     }
+    if (done.ok()) how.finish(local_address(group, dest), sum.data(), count);
     return done;
 }
 
@@ -219,15 +232,33 @@ Status gather_by_lines(Group& group, CacheLineExchange& lines, std::uint64_t des
     return {};
 }
 
-// Sums the members before `end`, in their order; zero if there are none.
+// Combines what the members before `end` send to this one, in their order; zero if there are none. They send from
+// source + receiver * step.
 Status combine_by_lines(Group& group, CacheLineExchange& lines, std::uint64_t dest, std::uint64_t source,
-                        std::uint64_t count, ReduceKernel kernel, std::uint64_t bytes, int end) {
-    if (Status done = lines.run(local_address(group, source), 0, bytes); !done.ok()) return done;
-    alignas(64) std::array<std::byte, CacheLineExchange::max_payload> result{};
-    if (end > 0) std::memcpy(result.data(), lines.of(0), bytes);
-    for (int member = 1; member < end; ++member) kernel(result.data(), lines.of(member), count);
-    std::memcpy(local_address(group, dest), result.data(), bytes);
+                        std::uint64_t step, std::uint64_t count, const Reduction& how, int end) {
+    if (Status done = lines.run(local_address(group, source), step, count * how.size); !done.ok()) return done;
+    alignas(64) std::array<std::byte, 2 * CacheLineExchange::max_payload> result{};
+    if (end > 0) how.begin(result.data(), lines.of(0), count);
+    for (int member = 1; member < end; ++member) how.kernel(result.data(), lines.of(member), count);
+    how.finish(local_address(group, dest), result.data(), count);
     return {};
+}
+
+// Combines this member's block of all sources. Where dest is source, others read it until the last barrier.
+Status reduce_scatter_blocks(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
+                             const Reduction& how) {
+    if (Status synced = group.sync(); !synced.ok()) return synced;
+    std::vector<std::byte> held(dest == source ? count * how.size : 0);
+    std::byte* const into = held.empty() ? local_address(group, dest) : held.data();
+    const std::uint64_t step = block_bytes / how.accumulator_size;
+    Status done;
+    for (std::uint64_t i = 0; i < count && done.ok(); i += step) {
+        const std::uint64_t from = source + (static_cast<std::uint64_t>(group.index()) * count + i) * how.size;
+        done = combine(group, from, std::min(step, count - i), how, into + i * how.size);
+    }
+    if (done.ok()) done = group.sync();
+    if (done.ok() && !held.empty()) std::memcpy(local_address(group, dest), held.data(), held.size());
+    return done;
 }
 
 }  // namespace
@@ -308,29 +339,35 @@ Status alltoalls(Group& group, std::uint64_t dest, std::uint64_t source, const S
 
 Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, ReduceOperation operation,
               ReduceElement element) {
-    const ReduceKernel kernel = reduce_kernel_of(operation, element);
-    const std::size_t size = element_bytes(element);
+    const Reduction how(operation, element);
     if (count == 0) return {};
-    if (count <= CacheLineExchange::max_payload / size)
+    if (count <= CacheLineExchange::max_payload / how.size)
         if (CacheLineExchange* lines = group.line_exchange())
-            return combine_by_lines(group, *lines, dest, source, count, kernel, count * size, group.size());
-    if (count <= Workspace::contribution_bytes / size)
-        return reduce_published(group, dest, source, count, kernel, size);
-    return reduce_chunked(group, dest, source, count, kernel, size);
+            return combine_by_lines(group, *lines, dest, source, 0, count, how, group.size());
+    if (count <= Workspace::contribution_bytes / how.size) return reduce_published(group, dest, source, count, how);
+    return reduce_chunked(group, dest, source, count, how);
+}
+
+Status reduce_scatter(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
+                      ReduceOperation operation, ReduceElement element) {
+    const Reduction how(operation, element);
+    if (count == 0) return {};
+    if (count <= CacheLineExchange::max_payload / how.size)
+        if (CacheLineExchange* lines = group.line_exchange())
+            return combine_by_lines(group, *lines, dest, source, count * how.size, count, how, group.size());
+    return reduce_scatter_blocks(group, dest, source, count, how);
 }
 
 Status scan(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, bool inclusive,
             ReduceElement element) {
-    const ReduceKernel kernel = reduce_kernel_of(ReduceOperation::sum, element);
-    const std::size_t size = element_bytes(element);
+    const Reduction how(ReduceOperation::sum, element);
     if (count == 0) return {};
-    if (count <= CacheLineExchange::max_payload / size)
+    if (count <= CacheLineExchange::max_payload / how.size)
         if (CacheLineExchange* lines = group.line_exchange())
-            return combine_by_lines(group, *lines, dest, source, count, kernel, count * size,
-                                    group.index() + (inclusive ? 1 : 0));
-    if (count <= Workspace::contribution_bytes / size)
-        return scan_published(group, dest, source, count, inclusive, kernel, size);
-    return scan_chunked(group, dest, source, count, inclusive, kernel, size);
+            return combine_by_lines(group, *lines, dest, source, 0, count, how, group.index() + (inclusive ? 1 : 0));
+    if (count <= Workspace::contribution_bytes / how.size)
+        return scan_published(group, dest, source, count, inclusive, how);
+    return scan_chunked(group, dest, source, count, inclusive, how);
 }
 
 }  // namespace npushmem::coll

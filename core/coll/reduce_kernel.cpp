@@ -2,7 +2,11 @@
 #include "core/coll/reduce_kernel.hpp"
 
 #include <complex>
+#include <cstring>
 #include <type_traits>
+
+#include "npushmem/npu/bfloat16.hpp"
+#include "npushmem/npu/half.hpp"
 
 namespace npushmem::coll {
 
@@ -84,7 +88,78 @@ ReduceKernel integral(ReduceOperation operation) {
     }
 }
 
+// Numbers of 16 bits are combined as float.
+template <class T, class Function>
+void each_as_float(void* into, const void* with, std::size_t count, Function function) {
+    float* const a = static_cast<float*>(into);
+    const T* const b = static_cast<const T*>(with);
+    for (std::size_t i = 0; i < count; ++i) a[i] = function(a[i], static_cast<float>(b[i]));
+}
+
+template <class T>
+ReduceKernel as_float(ReduceOperation operation) {
+    switch (operation) {
+        case ReduceOperation::max:
+            return [](void* into, const void* with, std::size_t count) {
+                each_as_float<T>(into, with, count, [](float a, float b) { return a < b ? b : a; });
+            };
+        case ReduceOperation::min:
+            return [](void* into, const void* with, std::size_t count) {
+                each_as_float<T>(into, with, count, [](float a, float b) { return b < a ? b : a; });
+            };
+        case ReduceOperation::sum:
+            return [](void* into, const void* with, std::size_t count) {
+                each_as_float<T>(into, with, count, [](float a, float b) { return a + b; });
+            };
+        case ReduceOperation::prod:
+            return [](void* into, const void* with, std::size_t count) {
+                each_as_float<T>(into, with, count, [](float a, float b) { return a * b; });
+            };
+        default: return nullptr;
+    }
+}
+
+template <class T>
+void to_float(void* accumulators, const void* elements, std::size_t count) {
+    float* const to = static_cast<float*>(accumulators);
+    const T* const from = static_cast<const T*>(elements);
+    for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
+}
+
+template <class T>
+void from_float(void* elements, const void* accumulators, std::size_t count) {
+    T* const to = static_cast<T*>(elements);
+    const float* const from = static_cast<const float*>(accumulators);
+    for (std::size_t i = 0; i < count; ++i) to[i] = T(from[i]);
+}
+
 }  // namespace
+
+Reduction::Reduction(ReduceOperation operation, ReduceElement element)
+    : kernel(reduce_kernel_of(operation, element)), size(element_bytes(element)), accumulator_size(size) {
+    if (element == ReduceElement::f16) {
+        widen = to_float<npu::half>;
+        narrow = from_float<npu::half>;
+    } else if (element == ReduceElement::bf16) {
+        widen = to_float<npu::bfloat16>;
+        narrow = from_float<npu::bfloat16>;
+    }
+    if (widens()) accumulator_size = sizeof(float);
+}
+
+void Reduction::begin(void* accumulators, const void* first, std::size_t count) const {
+    if (widens())
+        widen(accumulators, first, count);
+    else
+        std::memcpy(accumulators, first, count * size);
+}
+
+void Reduction::finish(void* elements, const void* accumulators, std::size_t count) const {
+    if (widens())
+        narrow(elements, accumulators, count);
+    else if (elements != accumulators)
+        std::memcpy(elements, accumulators, count * size);
+}
 
 ReduceKernel reduce_kernel_of(ReduceOperation operation, ReduceElement element) {
     switch (element) {
@@ -96,6 +171,8 @@ ReduceKernel reduce_kernel_of(ReduceOperation operation, ReduceElement element) 
         case ReduceElement::u16: return integral<std::uint16_t>(operation);
         case ReduceElement::u32: return integral<std::uint32_t>(operation);
         case ReduceElement::u64: return integral<std::uint64_t>(operation);
+        case ReduceElement::f16: return as_float<npu::half>(operation);
+        case ReduceElement::bf16: return as_float<npu::bfloat16>(operation);
         case ReduceElement::f32: return ordered<float>(operation);
         case ReduceElement::f64: return ordered<double>(operation);
         case ReduceElement::f80: return ordered<long double>(operation);
@@ -110,7 +187,9 @@ std::size_t element_bytes(ReduceElement element) {
         case ReduceElement::i8:
         case ReduceElement::u8: return 1;
         case ReduceElement::i16:
-        case ReduceElement::u16: return 2;
+        case ReduceElement::u16:
+        case ReduceElement::f16:
+        case ReduceElement::bf16: return 2;
         case ReduceElement::i32:
         case ReduceElement::u32:
         case ReduceElement::f32: return 4;

@@ -7,6 +7,7 @@
  *   NPUSHMEM_TYPED_CTX(NAME, TYPE, OP, RET, ARGS, PARAMETERS...)      <NAME>_<OP>, and ctx_<NAME>_<OP> on a context
  *   NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, PARAMETERS...)          <NAME>_<OP>
  *   NPUSHMEM_SIZED_CTX(BITS, BYTES, PRE, POST, RET, ARGS, ...)        <PRE><BITS><POST>, and ctx_... on a context
+ *   NPUSHMEM_SIZED(BITS, BYTES, PRE, POST, RET, ARGS, ...)            <PRE><BITS><POST>
  *   NPUSHMEM_UNTYPED_CTX(OP, RET, ARGS, PARAMETERS...)                <OP>, and ctx_<OP> on a context
  *   NPUSHMEM_PLAIN(OP, RET, ARGS, PARAMETERS...)                      <OP>
  *   NPUSHMEM_OLD_REDUCTION(NAME, TYPE, OP, ARGS, PARAMETERS...)       <NAME>_<OP>_to_all, returning void
@@ -15,7 +16,11 @@
  *   NPUSHMEM_OLD_WAIT_UNTIL(OP, RET, ARGS, PARAMETERS...)             <OP>, an overload in C++
  *
  * ARGS are the parameters' names in parentheses. With NPUSHMEM_DISTINCT_TYPES defined, typed rows come once for each
- * distinct type of the compiler. */
+ * distinct type of the compiler; with NPUSHMEM_HALF_TYPES, for half and bfloat16 only.
+ *
+ * The functions of OpenSHMEM have the prefix npushmem_. Those for half and bfloat16, and the families reducescatter,
+ * stream_transfers, stream_waits and stream_collectives, which only NPUSHMEM_ONLY selects, have the prefix
+ * npushmemx_. */
 
 /* The meaning of parameters by name, in all families, for readers and for scripts/make-reference.
  *
@@ -36,7 +41,8 @@
  * named after what is made, combined by or; parent_team: the team that is split; new_team: receives the handle;
  * src_team, dest_team: teams between which a number is translated; src_pe: a number in src_team; algorithm: name as in
  * NPUSHMEM_BARRIER_ALGO; name: receives text; message: receives text, may be NULL; statistics, info: receives the
- * result; handle: made by npushmemx_moe_create; major, minor, patch: receive the parts of the version;
+ * result; handle: made by npushmemx_moe_create; stream: a stream of this PE's device,
+ * NULL for the default one; major, minor, patch: receive the parts of the version;
  * status_code: exit status. */
 #ifdef NPUSHMEM_DISTINCT_TYPES
 #define NPUSHMEM_RMA_TYPES NPUSHMEM_FOR_EACH_DISTINCT_RMA_TYPE
@@ -45,6 +51,17 @@
 #define NPUSHMEM_BITWISE_TYPES NPUSHMEM_FOR_EACH_DISTINCT_BITWISE_TYPE
 #define NPUSHMEM_BITWISE_REDUCTION_TYPES NPUSHMEM_FOR_EACH_DISTINCT_BITWISE_REDUCTION_TYPE
 #define NPUSHMEM_ARITHMETIC_REDUCTION_TYPES NPUSHMEM_FOR_EACH_DISTINCT_ARITHMETIC_REDUCTION_TYPE
+#elif defined(NPUSHMEM_HALF_TYPES)
+#undef NPUSHMEM_SIZED_CTX
+#undef NPUSHMEM_SIZED
+#undef NPUSHMEM_UNTYPED_CTX
+#undef NPUSHMEM_PLAIN
+#define NPUSHMEM_RMA_TYPES NPUSHMEM_FOR_EACH_HALF_TYPE
+#define NPUSHMEM_ATOMIC_TYPES NPUSHMEM_FOR_NO_TYPE
+#define NPUSHMEM_EXTENDED_ATOMIC_TYPES NPUSHMEM_FOR_NO_TYPE
+#define NPUSHMEM_BITWISE_TYPES NPUSHMEM_FOR_NO_TYPE
+#define NPUSHMEM_BITWISE_REDUCTION_TYPES NPUSHMEM_FOR_NO_TYPE
+#define NPUSHMEM_ARITHMETIC_REDUCTION_TYPES NPUSHMEM_FOR_EACH_HALF_TYPE
 #else
 #define NPUSHMEM_RMA_TYPES NPUSHMEM_FOR_EACH_RMA_TYPE
 #define NPUSHMEM_ATOMIC_TYPES NPUSHMEM_FOR_EACH_ATOMIC_TYPE
@@ -62,6 +79,9 @@
 #endif
 #ifndef NPUSHMEM_SIZED_CTX
 #define NPUSHMEM_SIZED_CTX(...)
+#endif
+#ifndef NPUSHMEM_SIZED
+#define NPUSHMEM_SIZED(...)
 #endif
 #ifndef NPUSHMEM_UNTYPED_CTX
 #define NPUSHMEM_UNTYPED_CTX(...)
@@ -104,6 +124,7 @@
 #undef NPUSHMEM_TYPED_CTX
 #undef NPUSHMEM_TYPED
 #undef NPUSHMEM_SIZED_CTX
+#undef NPUSHMEM_SIZED
 #undef NPUSHMEM_UNTYPED_CTX
 #undef NPUSHMEM_PLAIN
 #undef NPUSHMEM_OLD_REDUCTION

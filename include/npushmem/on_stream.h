@@ -42,6 +42,11 @@ NPUSHMEM_API int npushmemx_stream_synchronize(npushmemx_stream_t stream);
 /* Collective over the team: quiet, then a barrier of all members. */
 NPUSHMEM_API int npushmemx_barrier_on_stream(npushmem_team_t team, npushmemx_stream_t stream);
 NPUSHMEM_API int npushmemx_barrier_all_on_stream(npushmemx_stream_t stream);
+/* As npushmem_team_sync and npushmem_sync_all. */
+NPUSHMEM_API int npushmemx_team_sync_on_stream(npushmem_team_t team, npushmemx_stream_t stream);
+NPUSHMEM_API int npushmemx_sync_all_on_stream(npushmemx_stream_t stream);
+/* As npushmem_quiet: completes all operations of this PE on the default context, also those that were not queued. */
+NPUSHMEM_API int npushmemx_quiet_on_stream(npushmemx_stream_t stream);
 
 /* As npushmem_putmem and the other plain functions; a put is complete at its target when the next operation begins. */
 NPUSHMEM_API int npushmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int pe,
@@ -50,6 +55,16 @@ NPUSHMEM_API int npushmemx_getmem_on_stream(void* dest, const void* source, size
                                             npushmemx_stream_t stream);
 NPUSHMEM_API int npushmemx_putmem_signal_on_stream(void* dest, const void* source, size_t bytes, uint64_t* sig_addr,
                                                    uint64_t signal, int sig_op, int pe, npushmemx_stream_t stream);
+/* The same as putmem and getmem: every transfer is complete when the next operation begins. */
+NPUSHMEM_API int npushmemx_putmem_nbi_on_stream(void* dest, const void* source, size_t bytes, int pe,
+                                                npushmemx_stream_t stream);
+NPUSHMEM_API int npushmemx_getmem_nbi_on_stream(void* dest, const void* source, size_t bytes, int pe,
+                                                npushmemx_stream_t stream);
+NPUSHMEM_API int npushmemx_putmem_signal_nbi_on_stream(void* dest, const void* source, size_t bytes, uint64_t* sig_addr,
+                                                       uint64_t signal, int sig_op, int pe, npushmemx_stream_t stream);
+/* As npushmemx_signal_op. */
+NPUSHMEM_API int npushmemx_signal_op_on_stream(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe,
+                                               npushmemx_stream_t stream);
 /* comparison: NPUSHMEM_CMP_x. */
 NPUSHMEM_API int npushmemx_signal_wait_until_on_stream(uint64_t* sig_addr, int comparison, uint64_t value,
                                                        npushmemx_stream_t stream);
@@ -63,6 +78,30 @@ NPUSHMEM_API int npushmemx_fcollectmem_on_stream(npushmem_team_t team, void* des
                                                  npushmemx_stream_t stream);
 NPUSHMEM_API int npushmemx_alltoallmem_on_stream(npushmem_team_t team, void* dest, const void* source, size_t bytes,
                                                  npushmemx_stream_t stream);
+
+/* The forms for each type and size: npushmem/functions/stream_transfers.h, stream_waits.h and
+ * stream_collectives.h. */
+#define NPUSHMEM_DECLARE(NAME, RET, ...) NPUSHMEM_API RET npushmemx_##NAME(__VA_ARGS__);
+#define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)
+#define NPUSHMEM_ONLY "npushmem/functions/stream_waits.h"
+#include "npushmem/functions.h"
+#undef NPUSHMEM_ONLY
+#define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)
+#define NPUSHMEM_SIZED(BITS, BYTES, PRE, POST, RET, ARGS, ...) NPUSHMEM_DECLARE(PRE##BITS##POST, RET, __VA_ARGS__)
+#define NPUSHMEM_ONLY "npushmem/functions/stream_transfers.h"
+#include "npushmem/functions.h"
+#define NPUSHMEM_HALF_TYPES
+#define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)
+#include "npushmem/functions.h"
+#undef NPUSHMEM_ONLY
+#define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)
+#define NPUSHMEM_ONLY "npushmem/functions/stream_collectives.h"
+#include "npushmem/functions.h"
+#undef NPUSHMEM_HALF_TYPES
+#define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)
+#include "npushmem/functions.h"
+#undef NPUSHMEM_ONLY
+#undef NPUSHMEM_DECLARE
 
 #ifdef __cplusplus
 }

@@ -39,31 +39,44 @@
     X(uint64, uint64_t)
 
 /* Types of put and get (1.6, "Standard RMA Types"). */
-#define NPUSHMEM_FOR_EACH_RMA_TYPE(X) \
-    X(float, float)                   \
-    X(double, double)                 \
-    X(longdouble, long double)        \
-    X(char, char)                     \
-    X(schar, signed char)             \
-    X(short, short)                   \
-    X(int, int)                       \
-    X(long, long)                     \
-    X(longlong, long long)            \
-    X(uchar, unsigned char)           \
-    X(ushort, unsigned short)         \
-    X(uint, unsigned int)             \
-    X(ulong, unsigned long)           \
-    X(ulonglong, unsigned long long)  \
-    X(int8, int8_t)                   \
-    X(int16, int16_t)                 \
-    X(int32, int32_t)                 \
-    X(int64, int64_t)                 \
-    X(uint8, uint8_t)                 \
-    X(uint16, uint16_t)               \
-    X(uint32, uint32_t)               \
-    X(uint64, uint64_t)               \
-    X(size, size_t)                   \
+#define NPUSHMEM_FOR_EACH_RMA_TYPE(X) NPUSHMEM_FOR_EACH_COMMON_RMA_TYPE(X) X(longdouble, long double)
+/* Those of them that NVSHMEM has too. */
+#define NPUSHMEM_FOR_EACH_COMMON_RMA_TYPE(X) \
+    X(float, float)                          \
+    X(double, double)                        \
+    X(char, char)                            \
+    X(schar, signed char)                    \
+    X(short, short)                          \
+    X(int, int)                              \
+    X(long, long)                            \
+    X(longlong, long long)                   \
+    X(uchar, unsigned char)                  \
+    X(ushort, unsigned short)                \
+    X(uint, unsigned int)                    \
+    X(ulong, unsigned long)                  \
+    X(ulonglong, unsigned long long)         \
+    X(int8, int8_t)                          \
+    X(int16, int16_t)                        \
+    X(int32, int32_t)                        \
+    X(int64, int64_t)                        \
+    X(uint8, uint8_t)                        \
+    X(uint16, uint16_t)                      \
+    X(uint32, uint32_t)                      \
+    X(uint64, uint64_t)                      \
+    X(size, size_t)                          \
     X(ptrdiff, ptrdiff_t)
+
+/* Floating-point numbers of 16 bits, by their bits: IEEE binary16, and the upper half of a float. In C++
+ * npushmem::npu::half and npushmem::npu::bfloat16 have the same representation. */
+typedef struct npushmemx_half_s {
+    uint16_t bits;
+} npushmemx_half_t;
+typedef struct npushmemx_bfloat16_s {
+    uint16_t bits;
+} npushmemx_bfloat16_t;
+/* Types of the functions npushmemx_half_put, npushmemx_bfloat16_sum_reduce and others beyond OpenSHMEM. */
+#define NPUSHMEM_FOR_EACH_HALF_TYPE(X) X(half, npushmemx_half_t) X(bfloat16, npushmemx_bfloat16_t)
+#define NPUSHMEM_FOR_NO_TYPE(X)
 
 /* Sizes, in bits, of the untyped put and get. */
 #define NPUSHMEM_FOR_EACH_SIZE(X) X(8, 1) X(16, 2) X(32, 4) X(64, 8) X(128, 16)

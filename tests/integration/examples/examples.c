@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "npushmem.h"
+#include "npushmem/plugin/abi.h"
 #include "npushmemx.h"
 
 enum { top_k = 8, hidden = 7168, tokens = 2 };
@@ -44,6 +45,17 @@ static void team_example(int my_index) {
     npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
 #include "npushmemx_2.inc"
     check(npushmem_team_my_pe(team) == my_index, "the number in the team");
+    npushmem_team_destroy(team);
+}
+
+/* ---- npushmemx.h: the living continue. Here nobody dies. ---- */
+
+static void survive_example(void) {
+    npushmem_team_t team = NPUSHMEM_TEAM_WORLD;
+#include "npushmemx_3.inc"
+    check(npushmemx_last_error(NULL) == 0, "a barrier without deaths");
+    check(npushmemx_team_shrink(NPUSHMEM_TEAM_WORLD, &team) == 0, "a shrink without deaths");
+    check(npushmem_team_n_pes(team) == npushmem_n_pes(), "all PEs live");
     npushmem_team_destroy(team);
 }
 
@@ -133,6 +145,7 @@ int main(void) {
     check(shared_id != NULL, "memory");
     if (failures == 0) {
         team_example(npushmem_my_pe());
+        survive_example();
         one_layer_example();
         two_layers_example();
     }

@@ -204,6 +204,14 @@ void test_types(Checker& check, const Job& job) {
                       npushmem_##NAME##_iget, npushmem_##NAME##_put_signal, npushmem_##NAME##_put_signal_nbi});
     NPUSHMEM_FOR_EACH_RMA_TYPE(TEST_TYPE)
 #undef TEST_TYPE
+#define TEST_TYPE(NAME, TYPE)                                                                                      \
+    test_forms<TYPE>(                                                                                              \
+        check, job,                                                                                                \
+        {#NAME, npushmemx_##NAME##_p, npushmemx_##NAME##_g, npushmemx_##NAME##_put, npushmemx_##NAME##_get,        \
+         npushmemx_##NAME##_put_nbi, npushmemx_##NAME##_get_nbi, npushmemx_##NAME##_iput, npushmemx_##NAME##_iget, \
+         npushmemx_##NAME##_put_signal, npushmemx_##NAME##_put_signal_nbi});
+    NPUSHMEM_FOR_EACH_HALF_TYPE(TEST_TYPE)
+#undef TEST_TYPE
 }
 
 // The untyped functions take void pointers; these wrappers give them a type.

@@ -7,6 +7,10 @@
 #include <string>
 
 #include "npushmem.h"
+#include "npushmemx.h"
+
+inline bool operator==(npushmemx_half_t a, npushmemx_half_t b) { return a.bits == b.bits; }
+inline bool operator==(npushmemx_bfloat16_t a, npushmemx_bfloat16_t b) { return a.bits == b.bits; }
 
 namespace npushmem::api_test {
 
@@ -36,6 +40,15 @@ struct Block {
 template <class T>
 struct ElementOf {
     static T make(unsigned value) { return static_cast<T>(value); }
+};
+// Any bits: nothing but copies may happen to them.
+template <>
+struct ElementOf<npushmemx_half_t> {
+    static npushmemx_half_t make(unsigned value) { return {static_cast<std::uint16_t>(value * 521)}; }
+};
+template <>
+struct ElementOf<npushmemx_bfloat16_t> {
+    static npushmemx_bfloat16_t make(unsigned value) { return {static_cast<std::uint16_t>(value * 521)}; }
 };
 template <std::size_t Bytes>
 struct ElementOf<Block<Bytes>> {

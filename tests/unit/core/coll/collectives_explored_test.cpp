@@ -280,6 +280,15 @@ const Call sums{[](Group& group, int call) {
                     for (const std::int32_t one : one_of_each(call, members)) sum += one;
                     return std::vector{sum};
                 }};
+const Call scattered_sums{[](Group& group, int call) {
+                              return reduce_scatter(group, dest_of(call), source_of(call), 1, ReduceOperation::sum,
+                                                    ReduceElement::i32);
+                          },
+                          [](int call, int, int members) {
+                              std::int32_t sum = 0;
+                              for (const std::int32_t one : one_of_each(call, members)) sum += one;
+                              return std::vector{sum};
+                          }};
 const Call scans{
     [](Group& group, int call) { return scan(group, dest_of(call), source_of(call), 1, true, ReduceElement::i32); },
     [](int call, int member, int) {
@@ -297,6 +306,7 @@ const Call collects{[](Group& group, int call) { return collect(group, dest_of(c
 TEST(CollectivesExplored, BackToBackCallsOfTwo) {
     EXPECT_THAT(explore("broadcast", 2, broadcasts), IsEmpty());
     EXPECT_THAT(explore("reduce", 2, sums), IsEmpty());
+    EXPECT_THAT(explore("reduce_scatter", 2, scattered_sums), IsEmpty());
     EXPECT_THAT(explore("scan", 2, scans), IsEmpty());
     EXPECT_THAT(explore("fcollect", 2, fcollects), IsEmpty());
     EXPECT_THAT(explore("alltoall", 2, exchanges), IsEmpty());
@@ -306,6 +316,7 @@ TEST(CollectivesExplored, BackToBackCallsOfTwo) {
 TEST(CollectivesExplored, BackToBackCallsOfThree) {
     EXPECT_THAT(explore("broadcast", 3, broadcasts), IsEmpty());
     EXPECT_THAT(explore("reduce", 3, sums), IsEmpty());
+    EXPECT_THAT(explore("reduce_scatter", 3, scattered_sums), IsEmpty());
     EXPECT_THAT(explore("scan", 3, scans), IsEmpty());
     EXPECT_THAT(explore("fcollect", 3, fcollects), IsEmpty());
     EXPECT_THAT(explore("alltoall", 3, exchanges), IsEmpty());
@@ -325,6 +336,7 @@ TEST(CollectivesExplored, FindsIncompletePuts) {
 
 TEST(CollectivesExplored, FindsASyncThatDoesNotWait) {
     EXPECT_EQ(explore("reduce without sync", 2, sums, Fault::no_sync), "wrong result");
+    EXPECT_EQ(explore("reduce_scatter without sync", 2, scattered_sums, Fault::no_sync), "wrong result");
     EXPECT_EQ(explore("broadcast without sync", 3, broadcasts, Fault::no_sync), "wrong result");
 }
 

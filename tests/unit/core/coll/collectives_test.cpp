@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "npushmem/npu/bfloat16.hpp"
+#include "npushmem/npu/half.hpp"
 #include "tests/fakes/thread_group.hpp"
 
 namespace npushmem::coll {
@@ -86,6 +88,51 @@ TEST_P(Collectives, ReductionsOfEverySizeCombineAllInPlaceAndNot) {
                 }
                 ASSERT_TRUE(group.sync().ok());
             }
+    });
+}
+
+TEST_P(Collectives, ReduceScatterGivesEachMemberItsBlockInPlaceAndNot) {
+    run([](ThreadGroup& group, std::byte* memory) {
+        const auto members = static_cast<std::uint64_t>(group.size());
+        const auto first = static_cast<std::uint64_t>(group.index());
+        for (const std::uint64_t count : {1, 7, 28, 29, 257, 2500})
+            for (const std::uint64_t dest : {std::uint64_t{0}, dest_at}) {
+                for (std::uint64_t i = 0; i < count * members; ++i) words(memory, 0)[i] = number(group.index(), i);
+                words(memory, dest_at)[count] = 77;
+                ASSERT_TRUE(group.sync().ok());
+                ASSERT_TRUE(reduce_scatter(group, dest, 0, count, ReduceOperation::sum, ReduceElement::u32).ok());
+                for (std::uint64_t i = 0; i < count; ++i) {
+                    std::uint32_t expected = 0;
+                    for (int member = 0; member < group.size(); ++member) expected += number(member, first * count + i);
+                    ASSERT_EQ(words(memory, dest)[i], expected) << i << " of " << count;
+                }
+                ASSERT_EQ(words(memory, dest_at)[count], 77U);
+                ASSERT_TRUE(group.sync().ok());
+            }
+    });
+}
+
+// 2048 + 1 is no half: rounded after each operand, the sum of any number of ones would stay 2048.
+TEST_P(Collectives, SixteenBitsAreRoundedOnce) {
+    run([](ThreadGroup& group, std::byte* memory) {
+        auto* const source = reinterpret_cast<npu::half*>(memory);
+        const auto* const dest = reinterpret_cast<const npu::half*>(memory + dest_at);
+        const auto expected = [](int operands) {
+            return npu::half(operands == 0 ? 0.0F : 2048.0F + static_cast<float>(operands - 1)).bits();
+        };
+        for (const std::uint64_t count : {1, 50, 900, 9000}) {
+            for (std::uint64_t i = 0; i < count; ++i) source[i] = npu::half(group.index() == 0 ? 2048.0F : 1.0F);
+            ASSERT_TRUE(group.sync().ok());
+            ASSERT_TRUE(reduce(group, dest_at, 0, count, ReduceOperation::sum, ReduceElement::f16).ok());
+            for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(dest[i].bits(), expected(group.size())) << i;
+            ASSERT_TRUE(group.sync().ok());
+            for (const bool inclusive : {false, true}) {
+                ASSERT_TRUE(scan(group, dest_at, 0, count, inclusive, ReduceElement::f16).ok());
+                for (std::uint64_t i = 0; i < count; ++i)
+                    ASSERT_EQ(dest[i].bits(), expected(group.index() + (inclusive ? 1 : 0))) << i;
+                ASSERT_TRUE(group.sync().ok());
+            }
+        }
     });
 }
 
@@ -170,6 +217,22 @@ TEST(Kernels, ExistForEveryValidOperationAndType) {
             const bool meant = op >= ReduceOperation::sum || (op >= ReduceOperation::max ? ordered : bits);
             EXPECT_EQ(reduce_kernel_of(op, of) != nullptr, meant) << operation << " of " << element;
         }
+}
+
+TEST(Kernels, CombineSixteenBitsAsFloat) {
+    const Reduction product(ReduceOperation::prod, ReduceElement::bf16);
+    EXPECT_EQ(product.accumulator_size, sizeof(float));
+    const npu::bfloat16 values[] = {npu::bfloat16(1.5F), npu::bfloat16(-3.0F)};
+    float accumulators[2];
+    product.begin(accumulators, values, 2);
+    product.kernel(accumulators, values, 2);
+    EXPECT_EQ(accumulators[0], 2.25F);
+    EXPECT_EQ(accumulators[1], 9.0F);
+    accumulators[0] = 1.0F + 1.0F / 512;  // between two numbers of bfloat16
+    npu::bfloat16 rounded[2];
+    product.finish(rounded, accumulators, 2);
+    EXPECT_EQ(static_cast<float>(rounded[0]), 1.0F);
+    EXPECT_EQ(static_cast<float>(rounded[1]), 9.0F);
 }
 
 TEST(Kernels, WrapAroundAndKeepTheSign) {

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Queues calls of the host in a stream: each is a launch of one block whose first core makes the call.
+#pragma once
+
+#include <utility>
+
+#include "core/api/library.hpp"
+#include "npushmem/npu/npu.hpp"
+#include "npushmem/npu/source_location.hpp"
+#include "npushmem/on_stream.h"
+
+namespace npushmem::api {
+
+// The queued calls have no source line in the program.
+inline constexpr npu::SourceLocation no_line;
+
+// Returns the stream of a handle; NULL is the default one.
+Result<npu::Stream*> stream_of(npushmemx_stream_t handle);
+Result<npu::Compare> compare_of(int comparison);
+
+// Launches `operation` on one core.
+template <class Operation>
+int queue(const char* function, npushmemx_stream_t handle, Operation operation) {
+    const auto stream = stream_of(handle);
+    if (!stream.ok()) return report_code(function, stream.status());
+    npu::LaunchConfig config(1, no_line);
+    config.name = function;
+    return report_code(function, npu::launch(*stream.value(), config, [operation](npu::Core& core) {
+                           if (core.index() == 0) operation(core);
+                       }));
+}
+
+// Launches `call`, a plain call, whose failure is this thread's last one.
+template <class Call>
+int queue_call(const char* function, npushmemx_stream_t handle, Call call) {
+    return queue(function, handle, [call](npu::Core&) {
+        clear_failure();
+        call();
+        if (!last_failure().ok()) throw npu::KernelError(last_failure());
+    });
+}
+
+// Fails the launch if a collective has returned a code.
+void expect_success(const char* what, int code);
+
+// Launches a collective that returns its failure, which it has reported.
+template <class Call>
+int queue_collective(const char* function, const char* plain, npushmemx_stream_t handle, Call call) {
+    return queue(function, handle, [plain, call](npu::Core&) {
+        clear_failure();
+        expect_success(plain, call());
+    });
+}
+
+}  // namespace npushmem::api
