@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Authentication: the keyed hash that signs frames, and the handshake, in which both sides prove that they know the
-// secret of the unique id.
+// Authentication: the handshake, in which both sides prove that they know the secret of the unique id, and the keys
+// that sign their frames.
 #pragma once
 
 #include <array>
@@ -10,47 +10,11 @@
 #include <span>
 
 #include "core/base/bytes.hpp"
-#include "npushmem/plugin/status.hpp"
+#include "core/base/sip_hash.hpp"
 
 namespace npushmem::rendezvous {
 
-using SipKey = std::array<std::byte, 16>;
-using SipTag = std::array<std::byte, 16>;
-
-// SipHash-2-4 with 128-bit output: a keyed hash that is fast on short messages. Here it authenticates messages and
-// derives keys; it does not encrypt. Call update() any number of times, then finish() once. One thread.
-class SipHash128 {
-public:
-    explicit SipHash128(const SipKey& key);
-
-    void update(std::span<const std::byte> data);
-    [[nodiscard]] SipTag finish();
-
-private:
-    struct State {
-        std::uint64_t v0, v1, v2, v3;
-
-        void round();
-        void rounds(int count);
-        void compress(std::uint64_t word);
-        [[nodiscard]] std::uint64_t folded() const { return v0 ^ v1 ^ v2 ^ v3; }
-    };
-
-    State state_;
-    std::array<std::byte, 8> tail_{};  // the bytes that do not fill a word yet: length_ % 8 of them
-    std::uint64_t length_ = 0;
-};
-
-// Compares in constant time.
-[[nodiscard]] bool equal_in_constant_time(std::span<const std::byte, 16> a, std::span<const std::byte, 16> b);
-
-// Random bytes for secrets and nonces.
-
-// Fills the bytes from the kernel's generator; waits until it is seeded (early boot only).
-Status fill_random(std::span<std::byte> out);
-
 // The credentials in a unique id: the public name of the job and the secret that proves membership.
-
 using Nonce = std::array<std::byte, 16>;
 using Secret = std::array<std::byte, 32>;
 

@@ -219,9 +219,9 @@ constexpr std::pair<std::string_view, std::string_view> transport_rules[] = {
      "it."},
     {"each_death_is_reported_once", "NPUSHMEM_CAP_REPORTS_DEATH: poll_event reports each dead peer once."},
     {"a_normal_end_disturbs_nobody",
-     "Death of a peer: a peer that has called close is not dead; PEs with nothing outstanding to it see no error, and "
+     "Death of a peer: a peer that has called close is not dead; PEs with nothing outstanding to it see no event and "
      "no "
-     "event, or with NPUSHMEM_CAP_REMOTE at most one."},
+     "error."},
     {"a_stopped_pe_is_not_dead",
      "Death of a peer: a peer that is stopped for less than any timeout is not dead, and no operation is lost."},
 };

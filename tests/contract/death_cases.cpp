@@ -8,8 +8,7 @@
 // - Without it these operations may succeed, fail, or return NPUSHMEM_AGAIN for ever, as may `quiet` of their queue.
 // - Other queues are not affected: operations among the survivors complete.
 // - destroy_queue returns. Afterwards the transport does not touch the memory that the queue's operations used.
-// - A PE that closes its transport and exits may be reported like a dead one, once: a closed connection does not show
-//   why it was closed, and the caller knows which PEs it has let go. PEs that have nothing outstanding to it see no
+// - A PE that closes its transport and exits is not dead: PEs that have nothing outstanding to it see no event and no
 //   error, and later deaths of others are reported.
 // - A PE that is stopped for a shorter time than any timeout is not dead. Nothing is lost.
 #include <gtest/gtest.h>
@@ -150,9 +149,7 @@ void see_one_end(PeProcess& process) {
     if (reports_death(process.pe(), killed_later)) events.await(killed_later);
     EXPECT_EQ(process.pe().quiet(), Code::ok) << "nothing is outstanding";
     exchange(process, survivors, 2);
-    // A transport between hosts may lose the announcement of a normal end.
-    const int max_events = process.pe().reach(ending).has(NPUSHMEM_CAP_REMOTE) ? 1 : 0;
-    EXPECT_LE(events.count(ending), max_events) << "events about the PE that ended normally";
+    EXPECT_EQ(events.count(ending), 0) << "events about the PE that ended normally";
     EXPECT_LE(events.count(killed_later), 1) << "events about the PE that was killed";
     for (const int other : survivors) EXPECT_EQ(events.count(other), 0) << "living PE " << other << " was reported";
     process.reached("checked");  // the end of a survivor may be an event for the other

@@ -43,7 +43,7 @@ void check_checksums(Taker& in) {
     require(network::decode_handle(encoded).ok(), "an encoded handle is rejected");
     encoded[at % encoded.size()] ^= flipped;
     require(flipped == std::byte{0} || !network::decode_handle(encoded).ok(), "a changed handle is accepted");
-    const network::EndpointAddress address{in.line(), handle.key};
+    const network::EndpointAddress address{in.line(), handle.key, {}};
     require(network::decode_address(network::encode(address)).ok(), "an encoded address is rejected");
 }
 

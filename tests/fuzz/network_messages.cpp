@@ -9,6 +9,7 @@ namespace npushmem::fuzz {
 namespace {
 
 constexpr std::size_t max_messages = 64;
+constexpr std::size_t unsigned_size = 127;
 
 // PE 0 of three. Its registered memory lies between words that no message may change.
 class Receiver {
@@ -23,6 +24,10 @@ public:
         (void)world_.at(0).atomic(world_.queue[0], fetch, &token);
     }
     // Delivers the message as if PE 1 had sent it, whichever origin it names.
+    void deliver_signed(Input message) {
+        deliver(message.size() < sizeof(network::MessageHeader) ? Bytes(message.begin(), message.end())
+                                                                : world_.signed_message(0, message));
+    }
     void deliver(Input message) {
         (void)world_.wires[1]->send({0, 0}, message, {});
         while (world_.network.step()) (void)world_.at(0).progress();
@@ -50,7 +55,8 @@ private:
 }  // namespace
 
 // A sequence of messages: the length of each in one byte, then its bytes. From 128 on: the kind of the message in the
-// next byte, which gets a valid header, and 128 bytes fewer behind it.
+// next byte, which gets a valid header, and 128 bytes fewer behind it. The tag is valid, except in messages of 127
+// bytes.
 void network_messages(Input input) {
     Receiver receiver;
     Taker in(input);
@@ -66,7 +72,10 @@ void network_messages(Input input) {
         }
         const Input rest = in.bytes(length);
         message.insert(message.end(), rest.begin(), rest.end());
-        receiver.deliver(message);
+        if (message.size() == unsigned_size)
+            receiver.deliver(message);
+        else
+            receiver.deliver_signed(message);
     }
     receiver.check();
 }

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/libfabric/domain.hpp"
 
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+
+#include "core/base/poller.hpp"
+#include "core/base/sip_hash.hpp"
 
 namespace npushmem::libfabric {
 
@@ -17,6 +23,7 @@ Code code_of_error(int error) {
         case FI_ENOTCONN:
         case FI_ESHUTDOWN:
         case EPIPE:
+        case FI_ECANCELED:  // what was posted over a connection that has ended
         case FI_EIO: return Code::peer_dead;
         case FI_EHOSTUNREACH:
         case FI_ENETUNREACH:
@@ -82,17 +89,46 @@ Status Domain::add_peer(int pe, std::span<const std::byte> address) {
     return {};
 }
 
+bool Domain::refuses_connections(int pe) const {
+    constexpr int answer_ms = 5;
+    if (!std::string_view(info_->fabric_attr->prov_name).starts_with("tcp")) return false;
+    sockaddr_storage address{};
+    std::size_t bytes = sizeof address;
+    if (fi_av_lookup(addresses_.get(), peer(pe), &address, &bytes) != 0) return false;
+    const bool is_inet = address.ss_family == AF_INET || address.ss_family == AF_INET6;
+    if (!is_inet || bytes > sizeof address) return false;
+    const FileDescriptor probe(::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    const auto* const to = reinterpret_cast<const sockaddr*>(&address);
+    if (!probe.valid() || ::connect(probe.get(), to, static_cast<socklen_t>(bytes)) == 0) return false;
+    if (errno != EINPROGRESS) return errno == ECONNREFUSED;
+    pollfd answer{probe.get(), POLLOUT, 0};
+    int error = 0;
+    socklen_t error_bytes = sizeof error;
+    return ::poll(&answer, 1, answer_ms) == 1 &&
+           ::getsockopt(probe.get(), SOL_SOCKET, SO_ERROR, &error, &error_bytes) == 0 && error == ECONNREFUSED;
+}
+
 bool Domain::has_atomic(fi_datatype type, fi_op operation, std::uint64_t form) const {
     fi_atomic_attr found{};
     return fi_query_atomic(domain_.get(), type, operation, &found, form) == 0;
+}
+
+// Providers that do not choose keys themselves take the requested one. A stranger must not guess it.
+Result<std::uint64_t> MemoryRegistrations::random_key() const {
+    std::uint64_t key = 0;
+    if (Status random = fill_random(std::as_writable_bytes(std::span(&key, 1))); !random.ok()) return random;
+    const std::size_t bytes = domain_.info().domain_attr->mr_key_size;
+    return bytes < sizeof key ? key & ((std::uint64_t{1} << (8 * bytes)) - 1) : key;
 }
 
 Result<network::WireMemory> MemoryRegistrations::add(fid_ep& receiver, void* base, std::uint64_t bytes) {
     Owned<fid_mr> memory;
     const std::uint64_t number = ++last_number_;
     constexpr std::uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE;
+    const auto wanted = random_key();
+    if (!wanted.ok()) return wanted.status();
     Status s = create("fi_mr_reg", memory, [&](fid_mr** out) {
-        return fi_mr_reg(domain_.get(), base, bytes, access, 0, number, 0, out, nullptr);
+        return fi_mr_reg(domain_.get(), base, bytes, access, 0, wanted.value(), 0, out, nullptr);
     });
     if (s.ok() && (domain_.info().domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
         s = check("fi_mr_bind", [&] { return fi_mr_bind(memory.get(), &receiver.fid, 0); });

@@ -67,6 +67,9 @@ public:
 
     Status add_peer(int pe, std::span<const std::byte> address);
     [[nodiscard]] fi_addr_t peer(int pe) const { return peers_[static_cast<std::size_t>(pe)]; }
+    // With TCP: true when the peer's host refuses connections to the peer's endpoint. Its process has ended then;
+    // ofi_rxm connects again and again and reports nothing. May take milliseconds.
+    [[nodiscard]] bool refuses_connections(int pe) const;
     // What an operation names at the target.
     [[nodiscard]] std::uint64_t address_of(const network::RemoteAddress& place) const {
         const bool virtual_addresses = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
@@ -93,6 +96,8 @@ public:
     void remove(std::uint64_t number) { memory_.erase(number); }
 
 private:
+    [[nodiscard]] Result<std::uint64_t> random_key() const;
+
     const Domain& domain_;
     std::map<std::uint64_t, Owned<fid_mr>> memory_;
     std::uint64_t last_number_ = 0;

@@ -6,6 +6,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <deque>
@@ -38,6 +39,8 @@ public:
     [[nodiscard]] MessageBuffer* next() const { return free_sends_.empty() ? nullptr : free_sends_.back(); }
     void take(network::LaneId lane_id, network::WireContext* atomic);
     void release(MessageBuffer& buffer);
+    // True when a sending buffer is in use.
+    [[nodiscard]] bool has_sends() const { return std::ranges::any_of(buffers_, &MessageBuffer::busy); }
     // Releases the sending buffers of a lane that is closed.
     void release_lane(std::uint32_t lane);
 

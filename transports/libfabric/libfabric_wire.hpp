@@ -35,7 +35,10 @@ public:
               network::WireContext& context) override;
     Code atomic(const network::RemoteAddress& at, const npushmem_atomic& op, network::WireContext& context) override;
     Code send(network::LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) override;
+    // The library does not report whether it has sent an injected message.
+    [[nodiscard]] bool has_unsent_messages() const override { return buffers_.has_sends(); }
     [[nodiscard]] std::string last_error() const override { return last_error_; }
+    [[nodiscard]] bool refuses_connections(int pe) const override { return domain_.refuses_connections(pe); }
     void close(network::LaneId lane_id) override;
     bool progress(network::WireListener& listener) override;
     [[nodiscard]] int descriptor() const override { return endpoints_.descriptor(); }

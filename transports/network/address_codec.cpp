@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t address_magic = 0x4e574144;  // "NWAD"
 constexpr std::uint32_t handle_magic = 0x4e574d48;   // "NWMH"
-constexpr std::uint16_t version = 2;
+constexpr std::uint16_t version = 3;
 
 struct BlobHeader {
     std::uint32_t magic;
@@ -74,7 +75,8 @@ Status read_header(std::span<const std::byte>& bytes, std::uint32_t magic, const
 
 Bytes encode(const EndpointAddress& address) {
     const auto protocol = std::as_bytes(std::span(address.protocol));
-    Bytes rest(protocol.begin(), protocol.end());
+    Bytes rest(address.key.begin(), address.key.end());
+    rest.insert(rest.end(), protocol.begin(), protocol.end());
     rest.insert(rest.end(), address.wire.begin(), address.wire.end());
     return sealed({address_magic, version, static_cast<std::uint16_t>(address.protocol.size()), 0}, rest);
 }
@@ -82,8 +84,10 @@ Bytes encode(const EndpointAddress& address) {
 Result<EndpointAddress> decode_address(std::span<const std::byte> bytes) {
     BlobHeader header{};
     if (Status s = read_header(bytes, address_magic, "address", header); !s.ok()) return s;
-    if (header.length > bytes.size()) return Status{Code::protocol, "the address is truncated"};
     EndpointAddress out;
+    if (bytes.size() < out.key.size() + header.length) return Status{Code::protocol, "the address is truncated"};
+    std::ranges::copy(bytes.first(out.key.size()), out.key.begin());
+    bytes = bytes.subspan(out.key.size());
     out.protocol.assign(reinterpret_cast<const char*>(bytes.data()), header.length);
     out.wire.assign(bytes.begin() + header.length, bytes.end());
     return out;

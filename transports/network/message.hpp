@@ -2,9 +2,9 @@
 // The messages between two PEs of one network transport. They ask the target's handler for operations that the network
 // lacks. `queue` is the origin's number of the requesting queue: the handler keeps the failure of a request without an
 // answer for this queue's next flush. Layouts are fixed, in the sender's byte order; a receiver of the other byte order
-// sees a wrong magic number.
+// sees a wrong magic number. The header's tag authenticates the message (MessageKeys).
 //
-//     | MessageHeader 8 | the rest of one of the structures below | payload |
+//     | MessageHeader 16 | the rest of one of the structures below | payload |
 //
 // Without a longer payload a message has at most 64 bytes, because many networks send 64 bytes at once.
 #pragma once
@@ -21,7 +21,7 @@
 namespace npushmem::network {
 
 enum class MessageKind : std::uint8_t {
-    hello = 1,    // payload: the sender's address, for answers
+    hello = 1,    // payload: the sender's key, then its address, for answers
     atomic,       // AtomicRequest
     put_signal,   // PutSignalRequest; payload: the data
     flush,        // FlushRequest: answered when all earlier requests are done
@@ -30,16 +30,18 @@ enum class MessageKind : std::uint8_t {
     pong,         // MessageHeader only
     put,          // PutRequest; payload: the data
     put_strided,  // PutStridedRequest; payload: the blocks, one after another
+    goodbye,      // MessageHeader only: the sender closes its transport
 };
 
 struct MessageHeader {
     static constexpr std::uint16_t magic_value = 0x4e57;
-    static constexpr std::uint8_t version_value = 4;
+    static constexpr std::uint8_t version_value = 5;
 
     std::uint16_t magic = magic_value;
     std::uint8_t version = version_value;
     MessageKind kind{};
     std::int32_t origin = -1;  // the sender's PE
+    std::uint64_t tag = 0;     // under the receiver's key
 };
 
 struct AtomicRequest {
@@ -102,16 +104,16 @@ struct Answer {
     std::uint32_t reserved = 0;
 };
 
-static_assert(sizeof(MessageHeader) == 8 && sizeof(AtomicRequest) == 56 && sizeof(PutSignalRequest) == 56);
-static_assert(sizeof(PutRequest) == 32 && sizeof(FlushRequest) == 24 && sizeof(Answer) == 32);
-static_assert(sizeof(PutStridedRequest) == 40 && NPUSHMEM_PUT_STRIDED_MAX <= UINT16_MAX);
+static_assert(sizeof(MessageHeader) == 16 && sizeof(AtomicRequest) == 64 && sizeof(PutSignalRequest) == 64);
+static_assert(sizeof(PutRequest) == 40 && sizeof(FlushRequest) == 32 && sizeof(Answer) == 40);
+static_assert(sizeof(PutStridedRequest) == 48 && NPUSHMEM_PUT_STRIDED_MAX <= UINT16_MAX);
 
 // The header of the message; empty when the bytes are not a message of this version.
 inline std::optional<MessageHeader> parse_header(std::span<const std::byte> message) {
     MessageHeader head;
     if (message.size() < sizeof head) return std::nullopt;
     std::memcpy(&head, message.data(), sizeof head);
-    const bool known = head.kind >= MessageKind::hello && head.kind <= MessageKind::put_strided;
+    const bool known = head.kind >= MessageKind::hello && head.kind <= MessageKind::goodbye;
     if (head.magic != MessageHeader::magic_value || head.version != MessageHeader::version_value || !known)
         return std::nullopt;
     return head;

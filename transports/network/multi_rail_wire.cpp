@@ -134,6 +134,12 @@ Code MultiRailWire::send(LaneId lane_id, std::span<const std::byte> head, std::s
     return translate_code(own, lane_id, rails_.at(own).send(lane_id, head, rest));
 }
 
+bool MultiRailWire::has_unsent_messages() const {
+    for (std::size_t i = 0; i < rails_.count(); ++i)
+        if (rails_.at(i).has_unsent_messages()) return true;
+    return false;
+}
+
 Readiness MultiRailWire::readiness(LaneId lane_id) {
     std::size_t own = 0;
     return lanes_.choose_rail(lane_id, own) == Code::ok ? rails_.at(own).readiness(lane_id) : Readiness::connecting;
@@ -143,6 +149,12 @@ void MultiRailWire::forget(int pe) {
     striped_.abandon(pe, "the peer is no longer used");
     lanes_.forget(pe);
     for (std::size_t i = 0; i < rails_.count(); ++i) rails_.at(i).forget(pe);
+}
+
+bool MultiRailWire::refuses_connections(int pe) const {
+    for (std::size_t i = 0; i < rails_.count(); ++i)
+        if (rails_.at(i).refuses_connections(pe)) return true;
+    return false;
 }
 
 void MultiRailWire::close(LaneId lane_id) {

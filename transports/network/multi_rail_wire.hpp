@@ -55,10 +55,12 @@ public:
     Code write_signal(const RemoteAddress& to, const void* from, std::uint64_t bytes, const RemoteAddress& at,
                       std::uint64_t signal, WireContext& context) override;
     Code send(LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) override;
+    [[nodiscard]] bool has_unsent_messages() const override;
     [[nodiscard]] std::string last_error() const override { return connections_.last_error(); }
     Readiness readiness(LaneId lane_id) override;
     [[nodiscard]] bool in_order(LaneId lane_id) const override { return lanes_.in_order(lane_id); }
     void forget(int pe) override;
+    [[nodiscard]] bool refuses_connections(int pe) const override;
     void close(LaneId lane_id) override;
     bool progress(WireListener& listener) override;
     [[nodiscard]] int descriptor() const override { return rails_.descriptor(); }

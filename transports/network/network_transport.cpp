@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -17,10 +18,11 @@ NetworkTransport::NetworkTransport(const npushmem_transport_params& params, std:
       settings_(settings),
       wire_(std::move(wire)),
       peers_(params.npes, settings.peer_timeout, settings.tick),
+      keys_(params.npes),
       operations_(events_),
       memory_(peers_, wire_),
-      event_handler_(params.pe, wire_, events_, peers_, lanes_, memory_, operations_),
-      lanes_(peers_, settings.lanes, wire_, event_handler_),
+      event_handler_(params.pe, wire_, events_, peers_, keys_, lanes_, memory_, operations_),
+      lanes_(peers_, settings.lanes, wire_, keys_, event_handler_),
       order_(params.pe, wire_, lanes_, operations_),
       driver_(lock_, wire_, event_handler_, lanes_, operations_),
       initiator_(params.pe, wire_, peers_, lanes_, memory_, operations_, order_, driver_) {}
@@ -28,14 +30,36 @@ NetworkTransport::NetworkTransport(const npushmem_transport_params& params, std:
 NetworkTransport::~NetworkTransport() {
     driver_.stop_thread();
     const Lock guard(lock_);
+    const std::vector<int> peers = send_goodbyes();
+    const auto deadline = std::chrono::steady_clock::now() + settings_.max_goodbye;
+    while (has_unsent_goodbyes(peers) && std::chrono::steady_clock::now() < deadline)
+        if (!driver_.drive()) std::this_thread::yield();
     wire_.reset();  // it reports nothing afterwards
+}
+
+// Connects to no further peer: a connection that is closed while it is being established harms both ends over UCX.
+std::vector<int> NetworkTransport::send_goodbyes() {
+    std::vector<int> out;
+    for (int pe = 0; pe < peers_.count(); ++pe) {
+        if (!lanes_.has_sent({pe}) || peers_.failure(pe) != Code::ok) continue;
+        lanes_.send_or_queue({pe}, bytes_of(make_message<MessageHeader>(MessageKind::goodbye, my_pe_)));
+        out.push_back(pe);
+    }
+    return out;
+}
+
+bool NetworkTransport::has_unsent_goodbyes(const std::vector<int>& peers) {
+    const bool unsent = wire_->has_unsent_messages();
+    return std::ranges::any_of(
+        peers, [&](int pe) { return peers_.failure(pe) == Code::ok && (unsent || lanes_.has_backlog({pe})); });
 }
 
 Result<Bytes> NetworkTransport::address() {
     const Lock guard(lock_);
+    if (!keys_.status().ok()) return keys_.status();
     auto wire = wire_->address();
     if (!wire.ok()) return wire;
-    Bytes out = encode(EndpointAddress{wire_->traits().protocol, std::move(wire).value()});
+    Bytes out = encode(EndpointAddress{wire_->traits().protocol, std::move(wire).value(), keys_.own()});
     if (out.size() > NPUSHMEM_ADDRESS_MAX)
         return Status{Code::unsupported,
                       fmt::format("the address of {} has {} bytes with its header, the maximum is {}",
@@ -86,11 +110,13 @@ Status NetworkTransport::connect(const npushmem_peer& peer) {
             return added.within(fmt::format("cannot reach {} over {}", peers_.name_of(peer.pe), wire_->traits().name));
         peers_.record_added(peer.pe);
     }
+    keys_.set(peer.pe, address.value().key);
     auto own = wire_->address();
     if (!own.ok()) return own.status();
     const auto hello = make_message<MessageHeader>(MessageKind::hello, my_pe_);
     Bytes bytes(sizeof hello);
     std::memcpy(bytes.data(), &hello, sizeof hello);
+    bytes.insert(bytes.end(), keys_.own().begin(), keys_.own().end());
     bytes.insert(bytes.end(), own.value().begin(), own.value().end());
     lanes_.send_or_queue({peer.pe}, bytes);
     return {};

@@ -12,9 +12,11 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "npushmem/plugin/host.hpp"
 #include "transports/network/initiator.hpp"
+#include "transports/network/message_keys.hpp"
 #include "transports/network/network_memory.hpp"
 #include "transports/network/outgoing.hpp"
 #include "transports/network/peer_lanes.hpp"
@@ -37,6 +39,8 @@ struct NetworkSettings {
     // The interval at which the thread checks for silent peers.
     std::chrono::milliseconds tick{500};
     std::uint32_t lanes = 16;  // maximum per peer; at least 1
+    // The maximum wait at the end for a peer that does not receive: it may be stopped.
+    std::chrono::milliseconds max_goodbye{2'000};
 
     // The offered capabilities that a peer has with these settings. The thread serves the peers of a PE that makes no
     // call, and detects peers that have been silent for too long.
@@ -54,6 +58,7 @@ class NetworkTransport : public Transport {
 public:
     // `wire` must be open.
     NetworkTransport(const npushmem_transport_params& params, std::unique_ptr<Wire> wire, NetworkSettings settings);
+    // Announces the end to the peers to which this PE has sent messages, so that it is no loss for them.
     ~NetworkTransport() override;
 
     Result<Bytes> address() override;
@@ -88,6 +93,10 @@ private:
     using Lock = std::unique_lock<std::mutex>;
 
     Status start_thread();
+    // Returns the peers to which the goodbye is sent or queued.
+    std::vector<int> send_goodbyes();
+    // True while the goodbye to one of the peers may be lost by closing the wire.
+    bool has_unsent_goodbyes(const std::vector<int>& peers);
 
     int my_pe_;
     NetworkSettings settings_;
@@ -96,6 +105,7 @@ private:
     std::unique_ptr<Wire> wire_;
     EventQueue events_;
     PeerMonitor peers_;
+    MessageKeys keys_;
     OutgoingOperations operations_;
     NetworkMemory memory_;
     WireEventHandler event_handler_;

@@ -6,10 +6,11 @@
 namespace npushmem::network {
 
 PeerLanes::PeerLanes(const PeerMonitor& peers, std::uint32_t max_lanes, const std::unique_ptr<Wire>& wire,
-                     WireListener& listener)
+                     MessageKeys& keys, WireListener& listener)
     : peers_(peers),
       max_lanes_(max_lanes),
       wire_(wire),
+      keys_(keys),
       listener_(listener),
       lanes_(static_cast<std::size_t>(peers.count())) {}
 
@@ -57,8 +58,14 @@ Code PeerLanes::send(LaneId lane_id, std::span<const std::byte> head, std::span<
     const Lane& over = lane(lane_id);
     if (over.lost != Code::ok) return over.lost;
     if (!peers_.is_added(lane_id.pe) || !over.backlog.empty()) return Code::again;
-    const Code sent = wire_->send(lane_id, head, rest);
+    const Code sent = send_signed(lane_id, head, rest);
     if (sent != Code::ok && sent != Code::again) report_loss(lane_id, sent);
+    return sent;
+}
+
+Code PeerLanes::send_signed(LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) {
+    const Code sent = wire_->send(lane_id, keys_.sign(lane_id.pe, head, rest), rest);
+    lane(lane_id).has_sent |= sent == Code::ok;
     return sent;
 }
 
@@ -78,7 +85,7 @@ bool PeerLanes::send_backlog(LaneId lane_id) {
     if (backlog.empty()) return true;  // dropped meanwhile
     if (!peers_.is_added(lane_id.pe)) return false;
     while (!backlog.empty()) {
-        const Code sent = wire_->send(lane_id, backlog.front(), {});
+        const Code sent = send_signed(lane_id, backlog.front(), {});
         if (sent == Code::again) return false;
         if (sent != Code::ok) {
             report_loss(lane_id, sent);

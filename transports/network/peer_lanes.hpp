@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "transports/network/message_keys.hpp"
 #include "transports/network/peer_monitor.hpp"
 #include "transports/network/wire.hpp"
 
@@ -21,8 +22,9 @@ namespace npushmem::network {
 // unless it is lost or its queue left operations in flight.
 class PeerLanes {
 public:
-    // `max_lanes`: per peer. `listener` gets the losses that posting reveals; it may call back.
-    PeerLanes(const PeerMonitor& peers, std::uint32_t max_lanes, const std::unique_ptr<Wire>& wire,
+    // `max_lanes`: per peer. `keys` signs the messages. `listener` gets the losses that posting reveals; it may call
+    // back.
+    PeerLanes(const PeerMonitor& peers, std::uint32_t max_lanes, const std::unique_ptr<Wire>& wire, MessageKeys& keys,
               WireListener& listener);
 
     // The lowest unused lane. When all are used, the usable one with the fewest users.
@@ -36,6 +38,9 @@ public:
     // Sends the message now, or behind the backlog when there is room.
     void send_or_queue(LaneId lane_id, std::span<const std::byte> message);
     [[nodiscard]] bool has_backlog() const { return !with_backlog_.empty(); }
+    [[nodiscard]] bool has_backlog(LaneId lane_id) { return !lane(lane_id).backlog.empty(); }
+    // True when the wire has accepted a message on the lane.
+    [[nodiscard]] bool has_sent(LaneId lane_id) { return lane(lane_id).has_sent; }
     void send_backlogs();
 
     // Tells the listener that the wire has just rejected an operation on this lane with this code.
@@ -48,6 +53,7 @@ private:
     struct Lane {
         std::uint32_t users = 0;    // flows
         bool must_close = false;    // no other queue may use it
+        bool has_sent = false;      // a message
         Code lost = Code::ok;       // not ok: the lane is lost
         std::deque<Bytes> backlog;  // messages that wait for room
     };
@@ -55,10 +61,12 @@ private:
     Lane& lane(LaneId lane_id);
     // True when the backlog is empty.
     bool send_backlog(LaneId lane_id);
+    Code send_signed(LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest);
 
     const PeerMonitor& peers_;
     std::uint32_t max_lanes_;
     const std::unique_ptr<Wire>& wire_;
+    MessageKeys& keys_;
     WireListener& listener_;
     std::vector<std::vector<Lane>> lanes_;  // by peer, up to the highest used; empty for an unknown peer
     std::vector<LaneId> with_backlog_;

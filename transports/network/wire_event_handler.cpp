@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -21,11 +23,13 @@ Code result_in(const Answer& answer) {
 }  // namespace
 
 WireEventHandler::WireEventHandler(int my_pe, const std::unique_ptr<Wire>& wire, EventQueue& events, PeerMonitor& peers,
-                                   PeerLanes& lanes, const NetworkMemory& memory, OutgoingOperations& operations)
+                                   MessageKeys& keys, PeerLanes& lanes, const NetworkMemory& memory,
+                                   OutgoingOperations& operations)
     : my_pe_(my_pe),
       wire_(wire),
       events_(events),
       peers_(peers),
+      keys_(keys),
       lanes_(lanes),
       operations_(operations),
       target_(my_pe, memory.regions()) {}
@@ -65,7 +69,18 @@ void WireEventHandler::send_deferred_signal(Operation& operation) {
     lanes_.send_or_queue(flow.lane_id, bytes_of(then));
 }
 
+// Reports at growing intervals: a sender without end must not fill the log.
+void WireEventHandler::reject() {
+    if (!std::has_single_bit(++rejected_)) return;
+    events_.report(
+        Code::protocol, -1,
+        fmt::format("{} message{} that no PE of this job has sent arrived over {} and {} ignored: another job "
+                    "or program sends to this PE's address",
+                    rejected_, rejected_ == 1 ? "" : "s", wire_->traits().name, rejected_ == 1 ? "was" : "were"));
+}
+
 void WireEventHandler::arrived(std::span<const std::byte> message) {
+    if (!keys_.is_authentic(message)) return reject();
     const auto head = parse_header(message);
     if (!head || !peers_.contains(head->origin))
         return events_.report(Code::protocol, -1,
@@ -75,6 +90,7 @@ void WireEventHandler::arrived(std::span<const std::byte> message) {
     if (head->kind == MessageKind::hello) return handle_hello(*head, message.subspan(sizeof *head));
     if (head->kind == MessageKind::answer) return handle_answer(*head, message);
     if (head->kind == MessageKind::pong) return;
+    if (head->kind == MessageKind::goodbye) return forget(head->origin);
     if (head->kind == MessageKind::ping)
         return lanes_.send_or_queue({head->origin}, bytes_of(make_message<MessageHeader>(MessageKind::pong, my_pe_)));
     if (!TargetHandler::is_complete(*head, message))
@@ -85,9 +101,12 @@ void WireEventHandler::arrived(std::span<const std::byte> message) {
     if (answer) lanes_.send_or_queue({head->origin}, bytes_of(*answer));
 }
 
-void WireEventHandler::handle_hello(const MessageHeader& head, std::span<const std::byte> address) {
-    if (peers_.is_added(head.origin)) return;
-    if (Status added = wire_->add_peer(head.origin, address); !added.ok())
+void WireEventHandler::handle_hello(const MessageHeader& head, std::span<const std::byte> payload) {
+    SipKey key{};
+    if (peers_.is_added(head.origin) || payload.size() < key.size()) return;
+    std::ranges::copy(payload.first(key.size()), key.begin());
+    keys_.set(head.origin, key);
+    if (Status added = wire_->add_peer(head.origin, payload.subspan(key.size())); !added.ok())
         return events_.report(added.code(), head.origin,
                               fmt::format("cannot answer {}: {}", peers_.name_of(head.origin), added.message()));
     peers_.record_added(head.origin);
@@ -153,8 +172,10 @@ void WireEventHandler::lose_lane(LaneId lane_id, Code code, const std::string& w
 void WireEventHandler::check_peer(int pe) {
     const auto found = peers_.check(pe);
     if (found == PeerMonitor::Finding::silent) return lost({pe}, Code::timeout, peers_.silence_of(pe));
-    if (found == PeerMonitor::Finding::needs_ping)
-        (void)lanes_.send({pe}, bytes_of(make_message<MessageHeader>(MessageKind::ping, my_pe_)));
+    if (found != PeerMonitor::Finding::needs_ping) return;
+    const Code sent = lanes_.send({pe}, bytes_of(make_message<MessageHeader>(MessageKind::ping, my_pe_)));
+    if (sent == Code::again && wire_->refuses_connections(pe))
+        lost({pe}, Code::peer_dead, "its host refuses connections to it (has its process ended?)");
 }
 
 void WireEventHandler::check_peers() {

@@ -2,10 +2,12 @@
 // What the wire's events mean for peers, lanes and operations.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 
+#include "transports/network/message_keys.hpp"
 #include "transports/network/network_memory.hpp"
 #include "transports/network/outgoing.hpp"
 #include "transports/network/peer_lanes.hpp"
@@ -20,20 +22,21 @@ namespace npushmem::network {
 class WireEventHandler final : public WireListener {
 public:
     WireEventHandler(int my_pe, const std::unique_ptr<Wire>& wire, EventQueue& events, PeerMonitor& peers,
-                     PeerLanes& lanes, const NetworkMemory& memory, OutgoingOperations& operations);
+                     MessageKeys& keys, PeerLanes& lanes, const NetworkMemory& memory, OutgoingOperations& operations);
 
     void completed(WireContext& context, Code code, const std::string& why) override;
     void arrived(std::span<const std::byte> message) override;
     void lost(LaneId lane_id, Code code, const std::string& why) override;
-    // The caller knows that the peer has died or left: ends its operations and its connection. Reports an event only
-    // if operations were under way, because the caller needs none for what it knows.
+    // The peer has died or left, as the caller knows or the peer has announced: ends its operations and its connection.
+    // Reports an event only if operations were under way.
     void forget(int pe);
     // Checks every peer for silence. Call this every tick.
     void check_peers();
 
 private:
     void send_deferred_signal(Operation& operation);
-    void handle_hello(const MessageHeader& head, std::span<const std::byte> address);
+    void reject();
+    void handle_hello(const MessageHeader& head, std::span<const std::byte> payload);
     void handle_answer(const MessageHeader& head, std::span<const std::byte> message);
     void lose_peer(int pe, Code code, const std::string& why);
     // Ends the operations and the connection of a peer whose loss is recorded. Returns the number of operations whose
@@ -46,9 +49,11 @@ private:
     const std::unique_ptr<Wire>& wire_;
     EventQueue& events_;
     PeerMonitor& peers_;
+    MessageKeys& keys_;
     PeerLanes& lanes_;
     OutgoingOperations& operations_;
     TargetHandler target_;
+    std::uint64_t rejected_ = 0;  // messages that no PE of this job has sent
 };
 
 }  // namespace npushmem::network

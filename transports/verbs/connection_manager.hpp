@@ -61,6 +61,8 @@ public:
         return posted;
     }
     void completed(std::uint32_t count) { in_flight_ -= count; }
+    // True when a posted request has not completed.
+    [[nodiscard]] bool has_requests() const { return in_flight_ > 0; }
 
 private:
     std::uint32_t in_flight_ = 0;  // posted requests that need room in the completion queue

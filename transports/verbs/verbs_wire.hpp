@@ -71,6 +71,7 @@ public:
     Code write_signal(const network::RemoteAddress& to, const void* from, std::uint64_t bytes,
                       const network::RemoteAddress& at, std::uint64_t signal, network::WireContext& context) override;
     Code send(network::LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) override;
+    [[nodiscard]] bool has_unsent_messages() const override { return interface_ && interface_->poster.has_requests(); }
     [[nodiscard]] std::string last_error() const override { return last_error_; }
     void forget(int pe) override;
     void close(network::LaneId lane_id) override;

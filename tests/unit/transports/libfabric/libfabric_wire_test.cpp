@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include "tests/unit/transports/network/wire_pair.hpp"
@@ -26,6 +27,7 @@ Result<std::unique_ptr<network::Wire>> open_over_loopback(bool atomics) {
 TEST(LibfabricError, DistinguishesALostPeerAWrongCallAndAFullQueue) {
     EXPECT_EQ(code_of_error(FI_EAGAIN), Code::again);
     EXPECT_EQ(code_of_error(FI_ECONNRESET), Code::peer_dead);
+    EXPECT_EQ(code_of_error(FI_ECANCELED), Code::peer_dead);
     EXPECT_EQ(code_of_error(FI_EHOSTUNREACH), Code::unreachable);
     EXPECT_EQ(code_of_error(FI_ETIMEDOUT), Code::timeout);
     EXPECT_EQ(code_of_error(FI_EACCES), Code::range);
@@ -97,6 +99,21 @@ TEST(LibfabricWire, CarriesOutAtomicsAndRejectsPeersThatDoNot) {
     const auto without = open_over_loopback(false);
     ASSERT_TRUE(without.ok()) << without.status().message();
     EXPECT_NE(pair.wires[0]->traits().protocol, without.value()->traits().protocol);
+}
+
+// A process outside of the job that speaks the provider's protocol must not guess a key.
+TEST(LibfabricWire, MemoryKeysAreRandom) {
+    const auto wire = open_over_loopback(false);
+    ASSERT_TRUE(wire.ok()) << wire.status().message();
+    Bytes memory(4096);
+    for (int i = 0; i < 2; ++i) {
+        const auto registered = wire.value()->register_memory(memory.data(), memory.size());
+        ASSERT_TRUE(registered.ok()) << registered.status().message();
+        std::uint64_t key = 0;
+        ASSERT_EQ(registered.value().key.size(), sizeof key);
+        std::memcpy(&key, registered.value().key.data(), sizeof key);
+        EXPECT_GT(key, std::uint64_t{1} << 32);  // less than once in 2^32 runs by chance
+    }
 }
 
 // Without descriptors a lane that cannot be made is reported with a remedy, and other lanes continue.

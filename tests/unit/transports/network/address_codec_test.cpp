@@ -7,11 +7,12 @@ namespace npushmem::network {
 namespace {
 
 TEST(Contact, AnAddressSurvivesEncoding) {
-    const EndpointAddress address{"libfabric tcp", Bytes(16, std::byte{5})};
+    const EndpointAddress address{"libfabric tcp", Bytes(16, std::byte{5}), SipKey{std::byte{7}, std::byte{8}}};
     const auto decoded = decode_address(encode(address));
     ASSERT_TRUE(decoded.ok()) << decoded.status().message();
     EXPECT_EQ(decoded.value().protocol, address.protocol);
     EXPECT_EQ(decoded.value().wire, address.wire);
+    EXPECT_EQ(decoded.value().key, address.key);
 }
 
 TEST(Contact, AHandleSurvivesEncoding) {

@@ -51,6 +51,7 @@ public:
     // Settings of the test: at most so many things under way from one PE to another; nothing arrives any more.
     std::size_t room = 1000;
     bool cut = false;
+    bool refuses_connections = false;
     std::optional<std::pair<int, std::uint32_t>> hold;  // nothing arrives of what this PE sends over this lane
     std::uint32_t native_atomics = 0;
     std::size_t write_as_message = 0;  // bytes
@@ -110,8 +111,10 @@ public:
     ~FakeWire() override {
         const std::lock_guard guard(network_.lock_);
         network_.wires_[static_cast<std::size_t>(pe_)] = nullptr;
-        for (auto& [lane, items] : network_.lanes_)
-            if (std::get<0>(lane) == pe_ || std::get<1>(lane) == pe_) items.clear();
+        for (auto& [lane, items] : network_.lanes_) {
+            if (std::get<1>(lane) == pe_) items.clear();
+            if (std::get<0>(lane) == pe_) std::erase_if(items, [](const auto& item) { return !item.message; });
+        }
     }
     // The PE, its rail, and the plane, which cannot be left.
     Result<Bytes> address() override {
@@ -136,6 +139,7 @@ public:
         if (std::to_integer<unsigned>(chosen[2]) == network_.plane) return {};
         return {Code::unreachable, pairs.value().front().text};
     }
+    [[nodiscard]] bool refuses_connections(int) const override { return network_.refuses_connections; }
     Result<network::WireMemory> register_memory(void*, std::uint64_t) override {
         return network::WireMemory{1, Bytes(8)};
     }
@@ -207,8 +211,9 @@ public:
         if (refuse == lane_id) return Code::range;
         auto message = std::make_shared<Bytes>(head.begin(), head.end());
         message->insert(message->end(), rest.begin(), rest.end());
-        return network_.add(pe_, lane_id, true, [this, pe = lane_id.pe, message] {
-            if (FakeWire* target = network_.wires_[static_cast<std::size_t>(pe)]) target->inbox_.push_back(*message);
+        // A message arrives also when its sender is gone.
+        return network_.add(pe_, lane_id, true, [&network = network_, pe = lane_id.pe, message] {
+            if (FakeWire* target = network.wires_[static_cast<std::size_t>(pe)]) target->inbox_.push_back(*message);
         });
     }
     bool progress(network::WireListener& listener) override {

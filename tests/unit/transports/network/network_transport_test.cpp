@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <thread>
 
 #include "core/base/liveness.hpp"
@@ -274,6 +275,24 @@ TEST_P(EveryWire, AForgottenPeerFailsItsOperationsOnceAndOthersContinue) {
     EXPECT_EQ(world->at(0).forget(World::npes), Code::argument);
 }
 
+TEST_P(EveryWire, ANormalEndIsNoEventAndLaterOperationsFail) {
+    const auto world = make_world(1);
+    std::uint64_t value = 5;
+    ASSERT_EQ(world->put(1, value), Code::ok);
+    ASSERT_EQ(world->quiet(), Code::ok);
+    world->deliver();
+    world->pes[1].reset();
+    world->deliver();
+    world->wires[0]->lose = 1;  // the network reports the closed connection
+    world->deliver();
+    npushmem_event event{};
+    EXPECT_EQ(world->at(0).poll_event(event), Code::again) << event.message;
+    EXPECT_EQ(world->quiet(), Code::ok) << "nothing is outstanding";
+    EXPECT_EQ(world->put(1, value), Code::peer_dead);
+    ASSERT_EQ(world->put(2, value), Code::ok);
+    EXPECT_EQ(world->quiet(), Code::ok);
+}
+
 // Only such codes end waits for a peer.
 TEST_P(EveryWire, APeerIsLostWithAnyErrorOfItsFirstLane) {
     const auto world = make_world(1);
@@ -345,6 +364,29 @@ TEST(NetworkTransport, SendsAShortWriteAsAMessageIfTheWireRequestsIt) {
     EXPECT_EQ(world.wires[0]->used.size(), 1U);
 }
 
+TEST(NetworkTransport, TheGoodbyeWaitsForRoom) {
+    NetworkSettings settings = World::quiet_settings();
+    settings.max_goodbye = std::chrono::minutes(5);
+    World world(Delivery::in_order, 1, settings);
+    world.start();
+    world.deliver();
+    world.network.room = 1;
+    const auto ping = make_message<MessageHeader>(MessageKind::ping, 1);
+    ASSERT_EQ(world.wires[1]->send({0}, world.signed_message(0, bytes_of(ping)), {}), Code::ok);
+    std::atomic<bool> ended{false};
+    std::thread network([&] {
+        while (!ended.load()) (void)world.network.step();
+    });
+    world.pes[1].reset();
+    ended.store(true);
+    network.join();
+    world.deliver();
+    world.wires[0]->lose = 1;
+    world.deliver();
+    npushmem_event event{};
+    EXPECT_EQ(world.at(0).poll_event(event), Code::again) << event.message;
+}
+
 TEST(NetworkTransport, ADestroyedQueueLeavesLocalMemoryAlone) {
     World world(Delivery::in_order);
     world.start();
@@ -396,7 +438,9 @@ TEST(NetworkTransport, ServesPeersWhileItsProgramComputes) {
 // The program computes: only the thread can send the answer, which must be woken when there is room.
 TEST(NetworkTransport, AnAnswerWithoutRoomWakesTheThreadAtCompletions) {
     std::uint64_t old = 0;
-    World world(Delivery::in_order_on_completion, 1, NetworkSettings{});
+    NetworkSettings settings;
+    settings.max_goodbye = {};  // nothing is delivered at the end
+    World world(Delivery::in_order_on_completion, 1, settings);
     world.network.room = 1;
     world.network.hold = std::pair(1, 0U);  // the hello of that PE leaves no room for it
     world.start();
@@ -456,13 +500,15 @@ TEST(NetworkTransport, ATruncatedRequestIsAnEventAtTheTarget) {
         MessageHeader head;
         head.kind = kind;
         head.origin = 1;
-        ASSERT_EQ(world.wires[1]->send({0}, bytes_of(head), Bytes(3)), Code::ok);
+        Bytes truncated(sizeof head + 3);
+        std::memcpy(truncated.data(), &head, sizeof head);
+        ASSERT_EQ(world.wires[1]->send({0}, world.signed_message(0, truncated), {}), Code::ok);
         npushmem_event event{};
         EXPECT_EQ(world.finish([&] { return world.at(0).poll_event(event); }), Code::ok);
         EXPECT_EQ(event.code, NPUSHMEM_E_PROTOCOL);
         EXPECT_EQ(event.pe, 1);
         EXPECT_THAT(text_of(event.message),
-                    AllOf(HasSubstr("PE 1 on host elsewhere"), HasSubstr("fake wire with 11 bytes")));
+                    AllOf(HasSubstr("PE 1 on host elsewhere"), HasSubstr("fake wire with 19 bytes")));
         std::uint64_t value = 5;  // the peer is not lost by it
         EXPECT_EQ(world.at(0).put(world.queue[0], world.rma(1, 0, &value, 1), nullptr), Code::ok);
         EXPECT_EQ(world.finish([&] { return world.at(0).quiet(world.queue[0]); }), Code::ok);
@@ -487,6 +533,24 @@ TEST(NetworkTransport, APeerThatIsSilentTooLongIsLost) {
     ASSERT_EQ(world.at(0).poll_event(event), Code::ok);
     EXPECT_THAT(text_of(event.message), AllOf(HasSubstr("PE "), HasSubstr("it has been silent for"),
                                               HasSubstr("has never sent anything (does a firewall")));
+}
+
+// Without a limit for silence, and although the wire only asks to send again.
+TEST(NetworkTransport, ASilentPeerWhoseHostRefusesConnectionsIsLost) {
+    NetworkSettings settings;
+    settings.tick = std::chrono::milliseconds(2);
+    settings.peer_timeout = std::chrono::milliseconds(0);
+    World world(Delivery::in_order, 1, settings);
+    world.network.room = 0;
+    world.network.refuses_connections = true;
+    world.start();
+    npushmem_event event{};
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    Code code = Code::again;
+    while (code == Code::again && std::chrono::steady_clock::now() < deadline) code = world.at(0).poll_event(event);
+    EXPECT_EQ(code, Code::ok);
+    EXPECT_EQ(event.code, NPUSHMEM_E_PEER_DEAD);
+    EXPECT_THAT(text_of(event.message), HasSubstr("its host refuses connections to it"));
 }
 
 }  // namespace

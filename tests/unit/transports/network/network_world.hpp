@@ -5,12 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "tests/unit/transports/network/fake_wire.hpp"
+#include "transports/network/address_codec.hpp"
+#include "transports/network/message_keys.hpp"
 #include "transports/network/multi_rail_wire.hpp"
 
 namespace npushmem::fakes {
@@ -29,6 +33,7 @@ public:
     static network::NetworkSettings quiet_settings() {
         network::NetworkSettings out;
         out.thread = false;
+        out.max_goodbye = {};
         return out;
     }
 
@@ -60,6 +65,15 @@ public:
         out.address = address.data();
         out.address_bytes = static_cast<std::uint32_t>(address.size());
         out.host_name = "elsewhere";
+        return out;
+    }
+
+    // The message as a PE of the job sends it to PE `to`.
+    Bytes signed_message(int to, std::span<const std::byte> message) {
+        const auto address = network::decode_address(at(to).address().value());
+        const std::uint64_t tag = network::tag_of(address.value().key, message, {});
+        Bytes out(message.begin(), message.end());
+        std::memcpy(out.data() + offsetof(network::MessageHeader, tag), &tag, sizeof tag);
         return out;
     }
 
@@ -98,7 +112,21 @@ public:
         if (chosen == 0 || !rails[chosen - 1]->step())
             if (!network.step())
                 for (auto& rail : rails) (void)rail->step();
-        for (auto& pe : pes) (void)pe->progress();
+        progress();
+    }
+    void progress() {
+        for (auto& pe : pes)
+            if (pe) (void)pe->progress();
+    }
+    // Until nothing can arrive.
+    void deliver() {
+        const auto step_any = [this] {
+            bool stepped = network.step();
+            for (auto& rail : rails) stepped = rail->step() || stepped;
+            return stepped;
+        };
+        while (step_any()) progress();
+        progress();
     }
     // Repeats the call while it returns Code::again. Calls `watch` after every step.
     Code finish(

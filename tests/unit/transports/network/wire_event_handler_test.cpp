@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tests/unit/transports/network/network_world.hpp"
 
 namespace npushmem::network {
@@ -24,15 +26,11 @@ protected:
         forged.ticket = ticket_;
         forged.value = 99;
         forged.code = code;
-        EXPECT_EQ(world_.wires[static_cast<std::size_t>(origin)]->send({0, 0}, bytes_of(forged), {}), Code::ok);
+        EXPECT_EQ(world_.wires[static_cast<std::size_t>(origin)]->send({0, 0},
+                                                                       world_.signed_message(0, bytes_of(forged)), {}),
+                  Code::ok);
     }
 
-    // Until nothing can arrive.
-    void deliver() {
-        while (world_.network.step())
-            for (auto& pe : world_.pes) (void)pe->progress();
-        for (auto& pe : world_.pes) (void)pe->progress();
-    }
     Code test() { return world_.at(0).test(world_.queue[0], ticket_); }
 
     World world_{Delivery::in_order};
@@ -43,7 +41,7 @@ protected:
 TEST_F(AnswerTest, OfAnotherPeIsIgnored) {
     world_.network.hold = {1, 0};  // the target's answer arrives last
     answer(2, NPUSHMEM_OK);
-    deliver();
+    world_.deliver();
     EXPECT_EQ(test(), Code::again);
     EXPECT_EQ(fetched_, 7U);
     world_.network.hold.reset();
@@ -53,14 +51,88 @@ TEST_F(AnswerTest, OfAnotherPeIsIgnored) {
 
 TEST_F(AnswerTest, WithTheCodeAgainEndsTheOperationWithAnError) {
     answer(1, NPUSHMEM_AGAIN);
-    deliver();
+    world_.deliver();
     EXPECT_EQ(test(), Code::protocol);
 }
 
 TEST_F(AnswerTest, WithAnUnknownCodeEndsTheOperationWithAnError) {
     answer(1, 12345);
-    deliver();
+    world_.deliver();
     EXPECT_EQ(test(), Code::protocol);
+}
+
+// A process outside of the job knows the address of PE 0 and the layout of messages, but not the key.
+class StrangerTest : public ::testing::Test {
+protected:
+    StrangerTest() { world_.start(); }
+    void send(std::span<const std::byte> message) {
+        EXPECT_EQ(world_.wires[2]->send({0, 0}, message, {}), Code::ok);
+        deliver();
+    }
+    void deliver() {
+        while (world_.network.step()) (void)world_.at(0).progress();
+        (void)world_.at(0).progress();
+    }
+    int events() {
+        int count = 0;
+        for (npushmem_event event{}; world_.at(0).poll_event(event) == Code::ok; ++count) {
+            EXPECT_EQ(event.code, NPUSHMEM_E_PROTOCOL);
+            EXPECT_EQ(event.pe, -1);
+            last_event_ = static_cast<const char*>(event.message);
+        }
+        return count;
+    }
+    // Adds 5 to the first word of PE 0.
+    static AtomicRequest addition() {
+        AtomicRequest request = make_message<AtomicRequest>(MessageKind::atomic, 2);
+        request.region = 1;
+        request.operation = NPUSHMEM_ATOMIC_ADD;
+        request.width = 8;
+        request.operand = 5;
+        return request;
+    }
+
+    World world_{Delivery::in_order};
+    std::string last_event_;
+};
+
+TEST_F(StrangerTest, CannotChangeMemory) {
+    send(bytes_of(addition()));
+    EXPECT_EQ(world_.word(0, 0), 0U);
+    EXPECT_EQ(events(), 1);
+    EXPECT_NE(last_event_.find("1 message that no PE of this job has sent"), std::string::npos) << last_event_;
+    send(world_.signed_message(0, bytes_of(addition())));
+    EXPECT_EQ(world_.word(0, 0), 5U) << "a PE of the job can";
+}
+
+TEST_F(StrangerTest, CannotUseTheTagOfAMessageForAnother) {
+    const Bytes whole = world_.signed_message(0, bytes_of(addition()));
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+        Bytes changed = whole;
+        changed[at] ^= std::byte{1};
+        send(changed);
+    }
+    Bytes longer = whole;
+    longer.emplace_back();
+    send(longer);
+    send(std::span(whole).first(whole.size() - 1));
+    send(world_.signed_message(1, bytes_of(addition())));  // to another PE
+    EXPECT_EQ(world_.word(0, 0), 0U);
+}
+
+TEST_F(StrangerTest, GetsNoAnswer) {
+    deliver();  // the messages of the start
+    const auto ping = make_message<MessageHeader>(MessageKind::ping, 1);
+    EXPECT_EQ(world_.wires[2]->send({0, 0}, bytes_of(ping), {}), Code::ok);
+    EXPECT_TRUE(world_.network.step());
+    (void)world_.at(0).progress();
+    EXPECT_FALSE(world_.network.step()) << "an answer is under way";
+}
+
+TEST_F(StrangerTest, DoesNotFillTheLog) {
+    for (int i = 0; i < 1000; ++i) send(Bytes(static_cast<std::size_t>(i % 100), std::byte{0x57}));
+    EXPECT_EQ(events(), 10);
+    EXPECT_NE(last_event_.find("512 messages"), std::string::npos) << last_event_;
 }
 
 }  // namespace

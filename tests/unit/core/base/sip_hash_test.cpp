@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bootstrap/rendezvous/authentication.hpp"
+#include "core/base/sip_hash.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace npushmem::rendezvous {
+namespace npushmem {
 namespace {
 
 // Bytes 0, 1, 2, ...
@@ -81,4 +81,4 @@ TEST(EqualInConstantTime, DetectsEveryDifference) {
 }
 
 }  // namespace
-}  // namespace npushmem::rendezvous
+}  // namespace npushmem
