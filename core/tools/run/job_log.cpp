@@ -160,6 +160,23 @@ void Diagnostics::add_line(const LauncherRecord& line, Time now) {
     if (line.pe < 0 || npes_ > 1) ++incomplete_;
 }
 
+void Diagnostics::merge_consequences() {
+    constexpr std::string_view marker = " aborted the job: ";
+    for (Line& line : lines_) {
+        const auto at = line.text.find(marker);
+        if (at == std::string::npos || line.pes.empty() || line.text.find("; because ") < at) continue;
+        const std::string_view cause = std::string_view(line.text).substr(at + marker.size());
+        const auto origin = std::ranges::find_if(lines_, [&](const Line& other) {
+            return !other.pes.empty() && other.text.find(marker) == std::string::npos &&
+                   other.text.find(cause) != std::string::npos;
+        });
+        if (origin == lines_.end()) continue;
+        origin->pes.merge(line.pes);
+        line.text.clear();
+    }
+    std::erase_if(lines_, [](const Line& line) { return line.text.empty(); });
+}
+
 bool Diagnostics::all_have_reported() const { return incomplete_ == 0; }
 
 std::optional<Diagnostics::Time> Diagnostics::deadline() const {
@@ -175,6 +192,7 @@ std::string Diagnostics::take(Time now) {
 
 std::string Diagnostics::take_all() {
     std::string out;
+    merge_consequences();
     for (const Line& line : lines_) out += shown(line);
     out += std::exchange(messages_, {});
     lines_.clear();

@@ -95,6 +95,8 @@ private:
     };
 
     void add_line(const LauncherRecord& line, Time now);
+    // A PE whose start fails because another PE has aborted the job repeats the other's failure: it joins that line.
+    void merge_consequences();
     [[nodiscard]] bool all_have_reported() const;
     [[nodiscard]] std::string shown(const Line& line) const;
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "core/base/launcher_channel.hpp"
 #include "core/base/parse.hpp"
 #include "core/base/rxm_variables.hpp"
 #include "core/plugin/plugin_finder.hpp"
@@ -99,7 +100,7 @@ EnvironmentBlock common_environment(const Options& options, const char* const* e
     auto block = EnvironmentBlock::copy_of(environment);
     for (const auto& [name, value] : options.exports) block.set(name, value);
     block.set("NPUSHMEM_NPES", std::to_string(options.job_npes > 0 ? options.job_npes : options.npes));
-    block.set_default("NPUSHMEM_BOOTSTRAP", "UID");
+    block.set_default("NPUSHMEM_BOOTSTRAP", launcher_bootstrap);
     // Unless these are set, the PSM libraries, which libfabric loads, catch SIGTERM and the signals of crashes, and
     // exit with status 1.
     block.set_default("IPATH_NO_BACKTRACE", "1");

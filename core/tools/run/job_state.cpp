@@ -50,8 +50,9 @@ void CauseSearch::stop() {
     deadline_.reset();
 }
 
-JobState::JobState(int npes, Clock::time_point start, std::optional<std::chrono::milliseconds> limit, Scope scope)
-    : npes_(npes), scope_(scope), cause_search_(npes), limit_(limit) {
+JobState::JobState(int npes, Clock::time_point start, std::optional<std::chrono::milliseconds> limit, Scope scope,
+                   bool survives_deaths)
+    : npes_(npes), scope_(scope), survives_deaths_(survives_deaths), cause_search_(npes), limit_(limit) {
     if (limit_) deadline_ = start + *limit_;
 }
 
@@ -60,7 +61,9 @@ Commands JobState::pe_ended(const ExitRecord& end, const std::string& text, Cloc
     ended_processes_.insert(end.pe);
     if (phase_ == Phase::closing) return {};
     Commands commands;
-    if (end.failed() && phase_ == Phase::running && !cause_search_.contains(end.pe)) {
+    if (survives_deaths_ && end.failed() && phase_ == Phase::running) {
+        commands = survive(end, text);
+    } else if (end.failed() && phase_ == Phase::running && !cause_search_.contains(end.pe)) {
         const std::string rest = running() > 0 ? fmt::format("; ending the other {}", running_pes()) : "";
         commands = end_job(exit_code_of(end), text + rest, now);
         if (scope_ == Scope::host && end.termination == TerminationKind::exited) {
@@ -76,6 +79,16 @@ Commands JobState::pe_ended(const ExitRecord& end, const std::string& text, Cloc
         if (scope_ == Scope::host) commands.messages = {}, commands.outcome.reset();
     }
     commands.close = close_job().close;
+    return commands;
+}
+
+// The end of a host agent only repeats what was reported about its PEs.
+Commands JobState::survive(const ExitRecord& end, const std::string& text) {
+    if (status_of_dead_ == 0) status_of_dead_ = exit_code_of(end);
+    if (scope_ == Scope::agents && end.termination == TerminationKind::exited) return {};
+    const char* const rest = running() > 0 ? "; the job goes on (NPUSHMEM_ON_PEER_DEATH=survive)" : "";
+    Commands commands;
+    commands.messages = {text + rest};
     return commands;
 }
 
@@ -129,7 +142,7 @@ std::optional<Clock::time_point> JobState::deadline() const {
     return std::min(*cause, *deadline_);
 }
 
-int JobState::exit_status() const { return status_.value_or(ended_ == npes_ ? 0 : exit_launcher_failed); }
+int JobState::exit_status() const { return status_.value_or(ended_ == npes_ ? status_of_dead_ : exit_launcher_failed); }
 
 Commands JobState::end_for_deferred_failure(Clock::time_point now) {
     const DeferredFailure failure = cause_search_.likely_cause();

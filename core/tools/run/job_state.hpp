@@ -96,9 +96,10 @@ public:
     // Host agents have this long to end. Each grants its PEs `grace`.
     static constexpr std::chrono::milliseconds host_grace{1500};
 
-    // Without `limit` the job's time is not limited.
+    // Without `limit` the job's time is not limited. `survives_deaths`: a PE that ends with a failure does not end the
+    // job, whose status is then that of the first such PE.
     JobState(int npes, Clock::time_point start, std::optional<std::chrono::milliseconds> limit,
-             Scope scope = Scope::job);
+             Scope scope = Scope::job, bool survives_deaths = false);
 
     void pe_started() { ++started_; }
     // `text` describes the end for a person; the launcher shows it if this is the first failure.
@@ -139,6 +140,7 @@ public:
 private:
     enum class Phase { running, ending, closing };
 
+    Commands survive(const ExitRecord& end, const std::string& text);
     Commands defer(const DeferredFailure& failure, Clock::time_point now);
     Commands end_for_deferred_failure(Clock::time_point now);
     Commands end_for_agent(const DeferredFailure& failure, Clock::time_point now);
@@ -149,6 +151,8 @@ private:
 
     int npes_;
     Scope scope_;
+    bool survives_deaths_;
+    int status_of_dead_ = 0;  // of the first one; 0: none
     int started_ = 0;
     int ended_ = 0;
     int interruptions_ = 0;  // INT and TERM that the launcher received

@@ -15,7 +15,9 @@
 #include <cstring>
 #include <limits>
 
+#include "core/base/host_table.hpp"
 #include "core/base/parse.hpp"
+#include "core/runtime/nic_assignment.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/placement.hpp"
 #include "core/tools/run/processes.hpp"
@@ -40,6 +42,12 @@ Scope scope_of(const Options& options, const JobPlan& plan) {
     return options.job_npes > 0 ? Scope::host : Scope::job;
 }
 
+// The PEs report a wrong value.
+bool survives_deaths(const JobPlan& plan) {
+    const char* const text = plan.environment.value("NPUSHMEM_ON_PEER_DEATH");
+    return text != nullptr && lowercase(trimmed(text)) == "survive";
+}
+
 }  // namespace
 
 Launcher::Launcher(const Options& options, const JobPlan& plan, Resources resources)
@@ -48,7 +56,8 @@ Launcher::Launcher(const Options& options, const JobPlan& plan, Resources resour
       resources_(std::move(resources)),
       messages_(options, plan),
       begin_(Clock::now()),
-      state_(static_cast<int>(plan.pes.size()), begin_, options.timeout, scope_of(options, plan)),
+      state_(static_cast<int>(plan.pes.size()), begin_, options.timeout, scope_of(options, plan),
+             survives_deaths(plan)),
       output_(options, plan, resources_.poller, resources_.log) {
     if (resources_.terminal_input.valid())
         input_.emplace(resources_.poller, STDIN_FILENO, std::move(resources_.terminal_input));
@@ -58,7 +67,9 @@ int Launcher::run() {
     watch();
     start_pes();
     while (!supervisor_ended_) poll_once();
-    (void)kill_descendants(supervisor_timeout);  // there are some only if the supervisor was killed
+    // These do what the supervisor does at its end; there is something to do only if it was killed.
+    (void)kill_descendants(supervisor_timeout);
+    HostTable::sweep(nic_table_place());
     finish_output();
     return state_.exit_status() == 0 && output_.is_lost() ? exit_launcher_failed : state_.exit_status();
 }
@@ -163,21 +174,20 @@ void Launcher::pe_ended(const Message& message) {
     const Commands commands = state_.pe_ended(end, text, Clock::now());
     if (commands.messages.empty()) report_if_verbose(text);
     execute(commands);
-    if (!end.failed()) report_to_rendezvous(message);
+    if (!end.failed() || survives_deaths(plan_)) report_to_rendezvous(message, describe_termination(end));
 }
 
 // A failure ends the job; the others must not wait for a PE that exited with 0. A host agent reports to the job's
 // launcher, which has the rendezvous. When a host agent has exited, all PEs of its host have exited.
-void Launcher::report_to_rendezvous(const Message& message) {
+void Launcher::report_to_rendezvous(const Message& message, const std::string& how) {
     if (state_.closing()) return;
     const bool local = plan_.hosts.empty();
     if (is_host_agent()) {
         const int pe = plan_.numbering.of(message.pe);
-        return handle_record(
-            {LauncherRecord::Kind::ended,
-             pe,
-             {},
-             fmt::format("PE {} (pid {}, host {}) exited with status 0", pe, message.pid, messages_.host())});
+        return handle_record({LauncherRecord::Kind::ended,
+                              pe,
+                              {},
+                              fmt::format("PE {} (pid {}, host {}) {}", pe, message.pid, messages_.host(), how)});
     }
     if (!rendezvous_) return;
     const auto index = static_cast<std::size_t>(message.pe);
@@ -188,7 +198,7 @@ void Launcher::report_to_rendezvous(const Message& message) {
         local ? fmt::format("pid {}, host {}", message.pid, messages_.host()) : "host " + plan_.hosts[index];
     for (int i = 0; i < pes.count; ++i) {
         const int pe = pes.numbering.of(i);
-        rendezvous_->pe_ended(pe, options_.npes, fmt::format("PE {} ({}) exited with status 0", pe, host));
+        rendezvous_->pe_ended(pe, options_.npes, fmt::format("PE {} ({}) {}", pe, host, how));
     }
 }
 

@@ -55,7 +55,7 @@ private:
     void tag_output_of(int pe, std::vector<FileDescriptor> output);
     void pe_not_started(const Message& message, const std::string& attempt);
     void pe_ended(const Message& message);
-    void report_to_rendezvous(const Message& message);
+    void report_to_rendezvous(const Message& message, const std::string& how);
     void reap_supervisor();
     void handle_signal();
     void read_exit_requests();

@@ -70,7 +70,7 @@ ManText man_text() {
         "Every PE gets the launcher's environment and the variables of section ENVIRONMENT. Standard input goes to PE "
         "0. The signals INT, TERM, HUP, QUIT, USR1, USR2, TSTP and CONT are forwarded to all PEs; a second INT or TERM "
         "kills them. When a PE fails, the launcher names it, sends TERM to the others, and kills those that do not "
-        "end.\n\n"
+        "end. With NPUSHMEM_ON_PEER_DEATH=survive the others go on; the exit status is the same.\n\n"
         "With --hosts the launcher starts itself on the hosts by the remote shell and sends the command and the "
         "environment over the shell's standard input. PEs then get the variables NPUSHMEM_*, SHMEM_*, SMA_*, PATH and "
         "LD_LIBRARY_PATH of the launcher and those of -x; all others are those of their host. In an allocation of "
@@ -127,7 +127,8 @@ void declare_kernel_checks(CLI::App& app, RawOptions& raw) {
                  "of all PEs' kernels run at a time. explore runs the program again for each schedule until one fails, "
                  "shows the output of the last run, and names the schedule for replay");
     app.add_option("--npu-check-runs", raw.npu_check_runs,
-                   "Run the program at most so many times for --npu-check=explore; 10000 if not given")
+                   "Run the program at most so many times for --npu-check=explore; 10000 if not given. Up to 200 more "
+                   "runs, but no more than N, look for a simpler schedule that fails, too")
         ->type_name("N");
 }
 

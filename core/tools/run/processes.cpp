@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/tools/run/processes.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -9,7 +8,6 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +16,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "core/base/liveness.hpp"
 
 namespace npushmem::run {
 
@@ -116,7 +116,6 @@ bool is_exiting(int pid) {
 namespace {
 
 using File = std::unique_ptr<std::FILE, decltype([](std::FILE* file) { std::fclose(file); })>;
-using Directory = std::unique_ptr<DIR, decltype([](DIR* directory) { ::closedir(directory); })>;
 
 // Returns the parent of a process, or -1. The name in /proc/<pid>/stat may contain blanks and brackets, so fields are
 // counted from the last bracket.
@@ -130,21 +129,9 @@ int parent_of(int pid) {
     return parent;
 }
 
-std::vector<int> all_processes() {
-    std::vector<int> out;
-    const Directory directory(::opendir("/proc"));
-    if (directory == nullptr) return out;
-    while (const dirent* entry = ::readdir(directory.get())) {
-        int pid = 0;
-        const char* end = entry->d_name + std::strlen(entry->d_name);
-        if (std::from_chars(entry->d_name, end, pid).ptr == end && pid > 0) out.push_back(pid);
-    }
-    return out;
-}
-
 void kill_children() {
     const int self = ::getpid();
-    for (const int pid : all_processes())
+    for (const int pid : list_processes())
         if (parent_of(pid) == self) (void)::kill(pid, SIGKILL);
 }
 

@@ -90,9 +90,9 @@ Result<std::unique_ptr<Rendezvous>> Rendezvous::open(const EnvironmentBlock& env
 
 namespace {
 
-// A background process's terminal or the end of a reader must not stop or kill the launcher: with these signals blocked
-// the calls fail instead.
-constexpr std::array merely_blocked{SIGPIPE, SIGTTIN, SIGTTOU};
+// A background process's terminal, the end of a reader or a file size limit must not stop or kill the launcher: with
+// these signals blocked the calls fail instead.
+constexpr std::array merely_blocked{SIGPIPE, SIGTTIN, SIGTTOU, SIGXFSZ};
 
 sigset_t signals_for(const Options& options) {
     return options.job_npes == 0 ? set_of(forwarded_signals) : set_of(agent_signals);

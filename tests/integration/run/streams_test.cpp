@@ -165,5 +165,11 @@ TEST(Inheritance, UnboundPesHaveAllCpus) {
     EXPECT_EQ(job.end(), 0);
 }
 
+// Standard error is a file here, so the report of the PE's end is above the limit.
+TEST(Streams, AFileSizeLimitDoesNotKillTheLauncher) {
+    JobUnderTest job({"-n", "1", "sh", "-c", "ulimit -f 0; exec " RUN_TEST_LAUNCHER " -n 1 sh -c 'exit 3'"});
+    EXPECT_EQ(job.end(), 3) << job.errors();
+}
+
 }  // namespace
 }  // namespace npushmem::run

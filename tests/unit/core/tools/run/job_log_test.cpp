@@ -244,6 +244,18 @@ TEST(Diagnostics, DifferentLinesAreNotMergedAndKeepTheirOrder) {
 }
 
 // What happened twice is reported twice.
+TEST(Diagnostics, AFailedStartIsOneLineOfAllPesThatItEnds) {
+    const std::string cause = "start-up failed at transports: there is no transport plugin 'x'";
+    const std::string aborted = "error api: init: start-up failed at memory: rank 1 (pid 7) aborted the job: ";
+    Diagnostics diagnostics(4, false);
+    diagnostics.add(line_of(0, aborted + cause), begin);  // may arrive before the cause
+    diagnostics.add(line_of(1, "error api: init: " + cause), begin);
+    diagnostics.add(line_of(2, aborted + cause), begin);
+    diagnostics.add(line_of(3, aborted + "start-up failed at bootstrap: another cause"), begin);
+    EXPECT_EQ(diagnostics.take_all(), "npushmem PEs 0-2: error api: init: " + cause + "\n" +
+                                          text_of(line_of(3, aborted + "start-up failed at bootstrap: another cause")));
+}
+
 TEST(Diagnostics, DoesNotMergeRepeatedLinesOfOnePe) {
     Diagnostics diagnostics(2, false);
     for (const int pe : {0, 0, 1, 0}) diagnostics.add(from(pe, "a"), begin);

@@ -53,6 +53,38 @@ TEST(JobState, FirstFailureEndsTheJobAndGivesItsStatus) {
     EXPECT_EQ(state.exit_status(), 128 + SIGSEGV);
 }
 
+TEST(JobState, AJobThatSurvivesDeathsGoesOnAndReturnsTheStatusOfTheFirst) {
+    JobState state(4, start, std::nullopt, Scope::job, true);
+    for (int pe = 0; pe < 4; ++pe) state.pe_started();
+    const Commands first = state.pe_ended(killed(1, SIGKILL), "PE 1 died", start);
+    EXPECT_THAT(first.messages, ElementsAre("PE 1 died; the job goes on (NPUSHMEM_ON_PEER_DEATH=survive)"));
+    EXPECT_THAT(first.signals, IsEmpty());
+    EXPECT_FALSE(first.close || first.outcome || state.deadline());
+    EXPECT_THAT(state.pe_ended(exited(2, 3), "PE 2 exited", start).messages, ElementsAre(HasSubstr("PE 2 exited;")));
+    EXPECT_FALSE(state.pe_ended(exited(0, 0), "PE 0", start).close);
+    EXPECT_TRUE(state.pe_ended(exited(3, 0), "PE 3", start).close);
+    EXPECT_EQ(state.exit_status(), 128 + SIGKILL);
+}
+
+// A failed start of the others, for example.
+TEST(JobState, ARequestEndsAJobThatSurvivesDeaths) {
+    JobState state(3, start, std::nullopt, Scope::job, true);
+    for (int pe = 0; pe < 3; ++pe) state.pe_started();
+    (void)state.pe_ended(killed(2, SIGKILL), "PE 2 died", start);
+    EXPECT_TRUE(state.exit_requested(cannot_go_on, start).flush_exits);
+    state.exits_flushed(start);
+    EXPECT_THAT(state.expired(start + CauseSearch::timeout).signals, ElementsAre(SIGTERM, SIGCONT));
+    EXPECT_EQ(state.exit_status(), 1);
+}
+
+TEST(JobState, TheEndOfAnAgentWhosePesDiedIsNotReportedAgain) {
+    JobState state(2, start, std::nullopt, Scope::agents, true);
+    for (int host = 0; host < 2; ++host) state.pe_started();
+    EXPECT_THAT(state.pe_ended(exited(1, 137), "host agent 1", start).messages, IsEmpty());
+    EXPECT_TRUE(state.pe_ended(exited(0, 0), "host agent 0", start).close);
+    EXPECT_EQ(state.exit_status(), 137);
+}
+
 TEST(JobState, AnOrderedEndReportsNoPe) {
     JobState state = running_job(2);
     const Commands ordered = state.stop_requested(start);
