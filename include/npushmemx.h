@@ -56,8 +56,13 @@ typedef struct npushmemx_init_attr_s {
             -1, {{0}}, 0                                                                                              \
     }
 
-/* Flags of init_attr. 0: as npushmem_init, from the environment. */
+/* Flags of init_attr, one at a time. 0: as npushmem_init, from the environment. WITH_UNIQUEID: as in the example above.
+ * WITH_MPI_COMM: the PEs are the ranks of a communicator, of which `attribute` has the address (an MPI_Comm*); between
+ * MPI_Init and MPI_Finalize. WITH_SHMEM: the PEs are those of the OpenSHMEM program that runs in this process, on
+ * another library. A bootstrap that NPUSHMEM_BOOTSTRAP names is used instead of the last two. */
 #define NPUSHMEMX_INIT_WITH_UNIQUEID 1u
+#define NPUSHMEMX_INIT_WITH_MPI_COMM 2u
+#define NPUSHMEMX_INIT_WITH_SHMEM 4u
 
 /* Makes an id and serves the ranks that join with it; the process must live until all have joined. Call it before init.
  */
@@ -102,6 +107,45 @@ NPUSHMEM_API int npushmemx_team_get_uniqueid(npushmemx_team_uniqueid_t* uniqueid
 NPUSHMEM_API int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team_config_t* config, long config_mask,
                                      int npes, int pe_idx_in_team);
 
+/* ---- Predefined teams ----------------------------------------------------------------------------------------------
+ * Beside NPUSHMEM_TEAM_WORLD and NPUSHMEM_TEAM_SHARED. */
+
+/* The PEs of this host, in the order of the world, whether or not they map each other. */
+#define NPUSHMEMX_TEAM_NODE ((npushmem_team_t)3)
+/* The PEs that have this PE's number in NPUSHMEMX_TEAM_NODE, one of each host that has so many PEs, in the order of the
+ * hosts. */
+#define NPUSHMEMX_TEAM_SAME_MYPE_NODE ((npushmem_team_t)4)
+
+/* ---- Continuing without dead PEs -----------------------------------------------------------------------------------
+ * With NPUSHMEM_ON_PEER_DEATH=survive a job goes on when a PE dies. A call that needs the dead PE fails with
+ * NPUSHMEM_E_PEER_DEAD, and its report names the PE: functions that return a code return it, after others
+ * npushmemx_last_error has it. All other calls go on. The living make a team of themselves and continue with it:
+ *
+ *     npushmemx_clear_error();
+ *     npushmem_barrier_all();
+ *     if (npushmemx_last_error(NULL) == NPUSHMEM_E_PEER_DEAD) // npushmem/plugin/abi.h
+ *         npushmemx_team_shrink(NPUSHMEM_TEAM_WORLD, &team);  // which was NPUSHMEM_TEAM_WORLD
+ *     npushmem_team_sync(team);
+ *
+ * Which calls need a dead PE: operations on it; collective calls of a team that it belongs to, among them barrier_all
+ * and the calls of the symmetric heap; waits for a value (wait_until, signal_wait_until), which any PE may write, until
+ * the program knows of the death by team_shrink or team_get_failed. The memory of a dead PE that is mapped stays
+ * readable and writable until finalize. A lock that a dead PE holds goes to another PE; what the lock protects may be
+ * half changed. npushmem_finalize is collective over the living. */
+
+/* Collective over the living members of the parent, one thread at a time, no matter which of the parent's calls failed
+ * before. *new_team receives a team of the members that are alive, in the order of their numbers, the same on all of
+ * them; it may be the whole parent. A member that dies during the call is in the new team or is not, on all members
+ * alike. Every operation that a program may call on a team works on it. Another death needs another call, on either
+ * team. Waits for a value no longer end because of the members that are missing. Completes nothing.
+ *
+ * Returns 0, or a code, with a report: no memory for the team, on all living members; NPUSHMEM_TIMEOUT has passed. */
+NPUSHMEM_API int npushmemx_team_shrink(npushmem_team_t parent, npushmem_team_t* new_team);
+/* *count receives the number of members that this PE knows to be dead, failed[] the first `max` of them: numbers in the
+ * team, ascending. Waits for a value no longer end because of those in failed[]. Local; PEs may give different answers.
+ * Returns 0, or a code, with a report. */
+NPUSHMEM_API int npushmemx_team_get_failed(npushmem_team_t team, int max, int* failed, int* count);
+
 /* ---- Barriers ------------------------------------------------------------------------------------------------------
  */
 
@@ -117,11 +161,45 @@ NPUSHMEM_API int npushmemx_team_sync_by(npushmem_team_t team, const char* algori
  * members must call it, with the same text, between the same two barriers of the team, while no other thread uses the
  * team. Returns 0 or a code, with a report, as above; on failure nothing changes. */
 NPUSHMEM_API int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm);
+/* Collective over the team; one thread at a time. Completes this PE's operations on the default context, as quiet, then
+ * returns when all members have entered. Returns 0 or a code, with a report. */
+NPUSHMEM_API int npushmemx_team_barrier(npushmem_team_t team);
 /* Lists the algorithms, one a line: name, ":k" behind it if it takes a radix, blanks, description. Any time. */
 NPUSHMEM_API const char* npushmemx_describe_barriers(void);
 /* Returns the inputs of automatic choices: PEs per node (the largest number) and per core (of the most crowded
  * machine). Returns 0, or the code for "not initialised". Either pointer may be NULL. */
 NPUSHMEM_API int npushmemx_get_pe_density(int* pes_per_node, double* pes_per_core);
+
+/* ---- Signals, and functions for more types -------------------------------------------------------------------------
+ */
+
+/* Sets the 64-bit signal word of `pe` to `signal`, or adds `signal` to it, as npushmem_signal_set and
+ * npushmem_signal_add do. sig_op: NPUSHMEM_SIGNAL_OP_SET or NPUSHMEM_SIGNAL_OP_ADD. */
+NPUSHMEM_API void npushmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);
+
+/* The functions of npushmem/functions/rma.h and npushmem/functions/collectives.h for half and bfloat16, such as
+ * npushmemx_half_put and npushmemx_bfloat16_sum_reduce. Reductions and scans combine in float and round once, at the
+ * end. npushmem/functions/reducescatter.h: reduce-scatter for every type. */
+#define NPUSHMEM_DECLARE(NAME, RET, ...) NPUSHMEM_API RET npushmemx_##NAME(__VA_ARGS__);
+#define NPUSHMEM_HALF_TYPES
+#define NPUSHMEM_TYPED_CTX(NAME, TYPE, OP, RET, ARGS, ...) \
+    NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)        \
+    NPUSHMEM_DECLARE(ctx_##NAME##_##OP, RET, npushmem_ctx_t ctx, __VA_ARGS__)
+#define NPUSHMEM_ONLY "npushmem/functions/rma.h"
+#include "npushmem/functions.h"
+#undef NPUSHMEM_ONLY
+#define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)
+#define NPUSHMEM_ONLY "npushmem/functions/collectives.h"
+#include "npushmem/functions.h"
+#undef NPUSHMEM_ONLY
+#define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)
+#define NPUSHMEM_ONLY "npushmem/functions/reducescatter.h"
+#include "npushmem/functions.h"
+#undef NPUSHMEM_HALF_TYPES
+#define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)
+#include "npushmem/functions.h"
+#undef NPUSHMEM_ONLY
+#undef NPUSHMEM_DECLARE
 
 /* ---- Statistics ----------------------------------------------------------------------------------------------------
  */
@@ -225,7 +303,7 @@ typedef struct npushmemx_bootstrap_s {
     int32_t confidence; /* with which the bootstrap recognised this process: 0, or from NPUSHMEM_RECOGNISED_NOTHING to
                          * NPUSHMEM_RECOGNISED_BY_USER of npushmem/plugin/bootstrap.h */
     char name[64];      /* "uid", "pmix" */
-    char reason[256];   /* "set by NPUSHMEM_BOOTSTRAP", "chosen by itself: there is a unique id" */
+    char reason[256];   /* "set by NPUSHMEM_BOOTSTRAP", "chosen by npushmem-run; ...", "chosen by itself: ..." */
 } npushmemx_bootstrap_t;
 
 /* Fills *bootstrap. */

@@ -20,8 +20,8 @@ using Symmetric = std::unique_ptr<T[], SymmetricFree>;
 
 class Job {
 public:
-    // Starts the library for this process; at most one Job at a time.
-    static Result<std::unique_ptr<Job>> start();
+    // Starts the library for this process; at most one Job at a time. Null on failure, which the library has reported.
+    static std::unique_ptr<Job> start();
     Job(const Job&) = delete;
     Job& operator=(const Job&) = delete;
     ~Job();
@@ -56,8 +56,8 @@ Result<Symmetric<T>> make_symmetric(std::size_t count) {
     return Symmetric<T>(static_cast<T*>(memory));
 }
 
-// Starts the library and calls `body`. Prints a failure with the subcommand's name and, if the library has started, the
-// PE. Returns the exit status of the process.
+// Starts the library and calls `body`. Prints a failure of `body` with the subcommand's name and the PE. Returns the
+// exit status of the process.
 int run_in_job(const char* subcommand, const std::function<Status(const Job&)>& body);
 
 // Repetitions of a timed operation that all PEs run together.

@@ -93,9 +93,9 @@ public:
     }
 
     int run() override {
-        auto job = Job::start();
-        if (!job.ok()) return fail(job.status());
-        const Status status = measure(*job.value());
+        const auto job = Job::start();
+        if (!job) return EXIT_FAILURE;
+        const Status status = measure(*job);
         return status.ok() ? EXIT_SUCCESS : fail(status);
     }
 

@@ -48,8 +48,8 @@ private:
     }
 
     static int run_pe() {
-        auto job = Job::start();
-        if (!job.ok()) return fail(job.status());
+        const auto job = Job::start();
+        if (!job) return EXIT_FAILURE;
         Job::barrier();
         return EXIT_SUCCESS;
     }

@@ -17,7 +17,8 @@ void disable_fast_paths(const Runtime& runtime, FastMap& map) {
 }
 
 Status check_allocated(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe) {
-    const AllocationTracker* tracker = runtime.slices().heap().allocation_tracker();
+    const AllocationTracker* tracker =
+        runtime.settings().check ? runtime.slices().heap().allocation_tracker() : nullptr;
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - runtime.slices().fast_map().heap;
     if (tracker == nullptr || offset >= runtime.slices().fast_map().heap_bytes) return {};
     Status alive = tracker->check(offset, bytes);

@@ -40,6 +40,15 @@ struct Call {
 // this PE's argument checks, which is returned unless another member has a more precise failure.
 Status check_same_call(Team& team, const char* function, const Call& call = {}, const Status& own = {});
 
+// Runs `body`, which returns a Status, as a collective call of the team: reports of long waits name the call, and with
+// NPUSHMEM_CHECK the members first compare their calls.
+template <class Body>
+Status run_same_call(Team& team, const char* function, Body&& body) {
+    const CollectiveCall in_progress(team.calls(), function);
+    Status same = check_same_call(team, function);
+    return same.ok() ? body() : same;
+}
+
 // The slow paths, for all calls that the fast path rejects. Each function checks its arguments, tries the mapped path
 // of PEs that the fast map does not contain, and otherwise uses the transport. Failures are reported under the name of
 // `function`. `deferred`: completed by quiet. The first four arguments are in the registers in which the callers of put
@@ -64,6 +73,12 @@ void put_signal_slow_path(const Context& context, const char* function, void* de
 // `op`: the functions fill in pe, offset and remote.
 void atomic_slow_path(const Context& context, const char* function, const void* object, npushmem_atomic op, int pe,
                       bool deferred);
+
+// An element of the untyped forms.
+template <std::size_t Bytes>
+struct Block {
+    std::byte bytes[Bytes];
+};
 
 // Returns the number of bytes. An overflow becomes a number that no heap holds, so that one check finds both errors.
 inline std::uint64_t byte_count(std::size_t count, std::size_t size) {

@@ -161,12 +161,11 @@ Result<Team*> team_of_set(int start, int log_stride, int size, long* sync) {
 void sync_set(const char* function, bool complete, int start, int log_stride, int size, long* sync) {
     const auto team = team_of_set(start, log_stride, size, sync);
     Status done = team.status();
-    if (done.ok()) {
-        const CollectiveCall call(team.value()->calls(), function);
-        done = check_same_call(*team.value(), function);
-        if (done.ok() && complete) done = runtime()->synchronization().quiet();
-        if (done.ok()) done = team.value()->sync();
-    }
+    if (done.ok())
+        done = run_same_call(*team.value(), function, [&] {
+            Status completed = complete ? runtime()->synchronization().quiet() : Status{};
+            return completed.ok() ? team.value()->sync() : completed;
+        });
     if (!done.ok()) fail(function, done);
 }
 

@@ -172,8 +172,9 @@ std::string on_error_policy(const Runtime* up) {
 }
 
 // Failures after which the PEs have no consistent state, unlike a wrong argument.
-bool is_fatal_to_job(Code code) {
-    return code == Code::peer_dead || code == Code::timeout || code == Code::aborted || code == Code::protocol;
+bool is_fatal_to_job(const Runtime* up, Code code) {
+    if (code == Code::peer_dead) return up == nullptr || !up->settings().survives_deaths;
+    return code == Code::timeout || code == Code::aborted || code == Code::protocol;
 }
 
 const Log* log_of(const Runtime* up) { return up != nullptr ? &up->log() : nullptr; }
@@ -213,7 +214,7 @@ void fail_by_value(std::string_view function, const Status& status) {
     record_failure(function, status);
     Runtime* up = runtime();
     failure_log().log(log_of(up), thread_failure());
-    apply_on_error(up, thread_failure(), is_fatal_to_job(status.code()));
+    apply_on_error(up, thread_failure(), is_fatal_to_job(up, status.code()));
 }
 
 int report_code(std::string_view function, const Status& status) {

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "core/api/access.hpp"
+#include "core/api/call_stack.hpp"
 #include "core/api/collectives.hpp"
 #include "core/api/contexts.hpp"
 #include "core/runtime/plugin_sources.hpp"
@@ -118,14 +119,15 @@ void install_fork_handlers() { (void)pthread_atfork(before_fork, after_fork_in_p
 
 // Finalizes for a program that exits with success without calling shmem_finalize, as OpenSHMEM requires: the other PEs
 // may still be in the last barrier. A program that fails exits at once. Does nothing if the exit comes from a start or
-// an end, or from another thread than the one that started, which may be inside the library.
+// an end, from a signal handler that interrupted a call of the library, or from another thread than the one that
+// started, which may be inside the library: the finalize would wait for a lock that its own thread holds.
 void finalize_at_exit(int status, void* /*none*/) {
     Library& lib = library();
     if (is_forked_child()) return;
     {
         const std::unique_lock guard(lib.lock, std::try_to_lock);
         if (!guard || status != 0 || lib.starts == 0 || lib.process != getpid() || !uses_openshmem_names() ||
-            pthread_equal(lib.starter, pthread_self()) == 0)
+            pthread_equal(lib.starter, pthread_self()) == 0 || is_inside_earlier_call())
             return;
         lib.starts = 1;
     }
@@ -138,6 +140,7 @@ void install_exit_handler() { (void)on_exit(finalize_at_exit, nullptr); }
 Status start_first(Library& lib, const StartRequest& request) {
     auto config = Config::read(ProcessEnvironment{});
     if (!config.ok()) return config.status();
+    config.value().request_bootstrap(request.bootstrap);
     std::call_once(lib.fork_handlers_installed, install_fork_handlers);
     PluginSources sources;
     auto started = start_runtime(std::move(config).value(), sources, request);

@@ -74,11 +74,15 @@ public:
     Status wait(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override {
         const WaitFor what{.what = "the rows of a combine",
                            .needs = {0, 1, n_pes()},
-                           .timeout = timeout.count() > 0 ? timeout : runtime()->settings().timeout};
+                           .timeout = timeout.count() > 0 ? timeout : runtime()->settings().timeout,
+                           .call = call_};
         WaitFailure failure;
         const Code code = runtime()->waiter().until(ready, what, &failure);
         return code == Code::ok ? Status{} : Status{code, describe(what, failure)};
     }
+
+    // Reports of long waits name the function, a literal, from now on.
+    void begin_call(const char* function) { call_ = function; }
 
 private:
     template <class Call>
@@ -89,6 +93,7 @@ private:
     }
 
     Status first_failure_;
+    const char* call_ = nullptr;
 };
 
 moe::CombineConfig config_from(const npushmemx_moe_config_t& given) {
@@ -181,6 +186,7 @@ Status create(const npushmemx_moe_config_t* given, npushmemx_moe_t** handle) {
 template <class Action>
 int on_handle(const char* function, npushmemx_moe_t* handle, const Action& action) {
     if (handle == nullptr) return refuse(function, {Code::argument, "handle is NULL"});
+    handle->memory.begin_call(function);
     const Status status = runtime() != nullptr ? action(*handle->layer) : not_running();
     handle->error = status.message();
     return status.ok() ? 0 : refuse(function, status);

@@ -31,10 +31,7 @@ void report_failure(const char* function, Call&& call) {
 template <class Sync>
 void sync_world(const char* function, Sync&& run_sync) {
     report_failure_of(function, runtime_unnoted(), [&](Runtime& up) {
-        Team& world = up.teams().world();
-        const CollectiveCall call(world.calls(), function);
-        Status same = check_same_call(world, function);
-        return same.ok() ? run_sync(up) : same;
+        return run_same_call(up.teams().world(), function, [&] { return run_sync(up); });
     });
 }
 

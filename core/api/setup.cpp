@@ -182,14 +182,23 @@ int npushmemx_set_attr_uniqueid_args(int rank, int nranks, const npushmemx_uniqu
 }
 
 int npushmemx_init_attr(unsigned int flags, npushmemx_init_attr_t* attr) {
-    if ((flags & ~NPUSHMEMX_INIT_WITH_UNIQUEID) != 0)
+    constexpr unsigned known = NPUSHMEMX_INIT_WITH_UNIQUEID | NPUSHMEMX_INIT_WITH_MPI_COMM | NPUSHMEMX_INIT_WITH_SHMEM;
+    if ((flags & ~known) != 0)
         return refuse(__func__, Code::argument, fmt::format("flags {:#x} has unknown bits", flags));
+    if ((flags & (flags - 1)) != 0)
+        return refuse(__func__, Code::argument,
+                      fmt::format("flags {:#x} names several ways to start: give one of NPUSHMEMX_INIT_", flags));
     if (flags == 0 && attr == nullptr) return start_or_report(__func__, {});
     if (attr == nullptr || attr->struct_size < sizeof(npushmemx_init_attr_t))
         return refuse(__func__, Code::argument, "attr is NULL or was not set by NPUSHMEMX_INIT_ATTR_INITIALIZER");
     StartRequest request;
     request.compiled_with = {attr->version_major, attr->version_minor, attr->version_patch};
     request.attribute = attr->attribute;
+    if ((flags & NPUSHMEMX_INIT_WITH_MPI_COMM) != 0 && attr->attribute == nullptr)
+        return refuse(__func__, Code::argument,
+                      "attr has no communicator; set attribute to the address of an MPI_Comm");
+    if ((flags & NPUSHMEMX_INIT_WITH_MPI_COMM) != 0) request.bootstrap = "mpi";
+    if ((flags & NPUSHMEMX_INIT_WITH_SHMEM) != 0) request.bootstrap = "shmem";
     if ((flags & NPUSHMEMX_INIT_WITH_UNIQUEID) != 0) {
         if (attr->nranks < 1)
             return refuse(__func__, Code::argument, "attr has no rank; call npushmemx_set_attr_uniqueid_args first");

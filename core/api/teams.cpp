@@ -77,11 +77,60 @@ Status init_team(npushmem_team_t& out, const npushmemx_team_config_t* config, lo
     return done;
 }
 
+// The program learns of the dead by the result.
+Status shrink(npushmem_team_t handle, npushmem_team_t* out) {
+    const auto found = team_of(handle);
+    if (!found.ok()) return found.status();
+    const Team& parent = *found.value();
+    TeamName made;
+    Status done = runtime()->teams().shrink(*found.value(), out != nullptr, made);
+    if (!done.ok()) return done;
+    *out = handle_of(made);
+    const Members& living = runtime()->teams().find(made)->members();
+    for (int member = 0; member < parent.size(); ++member)
+        if (living.index_of(parent.members().at(member)) < 0)
+            runtime()->liveness().acknowledge(parent.members().at(member));
+    return {};
+}
+
+Status find_failed(npushmem_team_t handle, int max, int* failed, int* count) {
+    const auto found = team_of(handle);
+    if (!found.ok()) return found.status();
+    if (count == nullptr || max < 0 || (failed == nullptr && max > 0))
+        return {Code::argument, "count is NULL, or failed is NULL, or max is negative"};
+    *count = 0;
+    JobLiveness& liveness = runtime()->liveness();
+    for (int member = 0; member < found.value()->size(); ++member) {
+        const int pe = found.value()->members().at(member);
+        if (!liveness.is_acknowledged(pe) && !liveness.find_dead(PeRange::one(pe))) continue;
+        if (*count < max) {
+            failed[*count] = member;
+            liveness.acknowledge(pe);
+        }
+        ++*count;
+    }
+    return {};
+}
+
 // For functions that accept NPUSHMEM_TEAM_INVALID without a report: returns null for it, and for an unknown handle.
 Team* team_or_report(const char* function, npushmem_team_t handle) {
     Team* const found = find_team(handle);
     if (found == nullptr && handle != NPUSHMEM_TEAM_INVALID) fail_by_value(function, team_of(handle).status());
     return found;
+}
+
+// Runs `before` on this PE, then synchronises the team.
+template <class Before>
+int sync_team(const char* function, npushmem_team_t team, Before&& before) {
+    const auto found = team_of(team);
+    Status done = found.status();
+    if (done.ok())
+        done = run_same_call(*found.value(), function, [&] {
+            Status ready = before();
+            return ready.ok() ? found.value()->sync() : ready;
+        });
+    if (!done.ok()) fail(function, done);
+    return static_cast<int>(done.code());
 }
 
 struct Axis {
@@ -126,6 +175,8 @@ Team* find_team(npushmem_team_t handle) {
     if (up == nullptr || handle == NPUSHMEM_TEAM_INVALID) return nullptr;
     if (handle == NPUSHMEM_TEAM_WORLD) return &up->teams().world();
     if (handle == NPUSHMEM_TEAM_SHARED) return &up->teams().shared();
+    if (handle == NPUSHMEMX_TEAM_NODE) return &up->teams().node();
+    if (handle == NPUSHMEMX_TEAM_SAME_MYPE_NODE) return &up->teams().same_local_index();
     return up->teams().find({number_of(handle)});
 }
 
@@ -188,7 +239,7 @@ int npushmem_team_split_2d(npushmem_team_t parent_team, int xrange, const npushm
 void npushmem_team_destroy(npushmem_team_t team) {
     if (team == NPUSHMEM_TEAM_INVALID) return;
     Runtime* up = runtime();
-    const bool predefined = team == NPUSHMEM_TEAM_WORLD || team == NPUSHMEM_TEAM_SHARED;
+    const bool predefined = number_of(team) <= number_of(NPUSHMEMX_TEAM_SAME_MYPE_NODE);
     Status done = up == nullptr ? not_running()
                   : predefined  ? Status{Code::argument, "a predefined team cannot be destroyed"}
                                 : team_of(team).status();
@@ -197,7 +248,8 @@ void npushmem_team_destroy(npushmem_team_t team) {
         done = destroy_contexts_of(team);
         // Done in any case, because the other members wait for it.
         Status destroyed = up->teams().destroy({number_of(team)});
-        if (done.ok()) done = std::move(destroyed);
+        const bool has_dead_member = destroyed.code() == Code::peer_dead && up->settings().survives_deaths;
+        if (done.ok() && !has_dead_member) done = std::move(destroyed);
     }
     if (!done.ok()) fail(__func__, done);
 }
@@ -223,6 +275,15 @@ int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team_config_t* co
     return report_code(__func__, init_team(*team, config, config_mask, npes, pe_idx_in_team));
 }
 
+int npushmemx_team_shrink(npushmem_team_t parent, npushmem_team_t* new_team) {
+    if (new_team != nullptr) *new_team = NPUSHMEM_TEAM_INVALID;
+    return report_code(__func__, shrink(parent, new_team));
+}
+
+int npushmemx_team_get_failed(npushmem_team_t team, int max, int* failed, int* count) {
+    return report_code(__func__, find_failed(team, max, failed, count));
+}
+
 int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm) {
     const auto set = [](Team& found, const barrier::Plan& plan) {
         found.barrier().set_default_plan(plan);
@@ -240,15 +301,11 @@ int npushmemx_team_sync_by(npushmem_team_t team, const char* algorithm) {
 }
 
 int npushmem_team_sync(npushmem_team_t team) {
-    const auto found = team_of(team);
-    Status done = found.status();
-    if (done.ok()) {
-        const CollectiveCall call(found.value()->calls(), __func__);
-        done = check_same_call(*found.value(), __func__);
-        if (done.ok()) done = found.value()->sync();
-    }
-    if (!done.ok()) fail(__func__, done);
-    return static_cast<int>(done.code());
+    return sync_team(__func__, team, [] { return Status{}; });
+}
+
+int npushmemx_team_barrier(npushmem_team_t team) {
+    return sync_team(__func__, team, [] { return runtime()->synchronization().quiet(); });
 }
 
 }  // extern "C"

@@ -61,9 +61,9 @@ T wait_for(const char* function, T* object, int comparison, T value) {
         return T{};
     }
     T seen{};
-    // Any PE may store the awaited value, so the death of any PE ends the wait.
+    // Any PE may store the awaited value, so the death of any PE ends the wait, unless the program knows of it.
     const WaitFor what{.what = "a value in symmetric memory",
-                       .needs = {0, 1, up->npes()},
+                       .needs = up->liveness().awaited_pes(),
                        .timeout = up->settings().timeout,
                        .call = function,
                        .object = object};
@@ -147,7 +147,7 @@ template <class T, class Found>
 bool wait_among(const char* function, const Objects<T>& objects, Found&& found) {
     Runtime* up = runtime();
     const WaitFor what{.what = "values in symmetric memory",
-                       .needs = {0, 1, up->npes()},
+                       .needs = up->liveness().awaited_pes(),
                        .timeout = up->settings().timeout,
                        .call = function,
                        .object = objects.first};

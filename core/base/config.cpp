@@ -2,6 +2,7 @@
 #include "core/base/config.hpp"
 
 #include <fmt/core.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,14 +16,16 @@
 
 namespace npushmem {
 
+bool has_gained_privileges() { return ::getauxval(AT_SECURE) != 0; }
+
 std::optional<std::string> ProcessEnvironment::get(const std::string& name) const {
-    const char* value = std::getenv(name.c_str());
+    const char* value = privileged_ ? nullptr : std::getenv(name.c_str());
     return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
 std::map<std::string, std::string> ProcessEnvironment::npushmem_variables() const {
     std::map<std::string, std::string> found;
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    for (char** entry = privileged_ ? nullptr : environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string_view text(*entry);
         const auto equals = text.find('=');
         if (text.starts_with("NPUSHMEM_") && equals != std::string_view::npos)
@@ -166,6 +169,13 @@ Status parse_on_error(std::string_view text, Settings& into) {
     return one_of<&Settings::on_error>(text, into, words);
 }
 
+Status parse_on_peer_death(std::string_view text, Settings& into) {
+    const std::string word = lowercase(trimmed(text));
+    into.survives_deaths = word == "survive";
+    if (into.survives_deaths || word == "job") return {};
+    return {Code::config, fmt::format("'{}': expected one of: job, survive", text)};
+}
+
 Status parse_bootstrap_pmi(std::string_view text, Settings& into) {
     constexpr std::string_view words[] = {"pmi", "pmi-2", "pmix"};
     return one_of<&Settings::bootstrap_pmi>(text, into, words);
@@ -276,9 +286,12 @@ constexpr ConfigRow rows[] = {
     {"TIMEOUT", "0", "duration", "wait", "time limit of every blocking call; 0: none", any<&S::timeout>},
     {"REPORT_AFTER", "60s", "duration", "wait",
      "each time a call has blocked for this long, one PE of the host reports on standard error what each PE of the "
-     "host "
-     "waits for; 0: never. npushmem-info --jobs shows it at any time",
+     "host waits for; 0: never. npushmem-info --jobs shows it at any time",
      any<&S::report_after>},
+    {"ON_PEER_DEATH", "job", "job or survive", "wait",
+     "effect of a PE's death. job: the job ends; survive: calls that need the dead PE fail with its number, all others "
+     "go on, and npushmemx_team_shrink makes a team of the living. All PEs and npushmem-run need the same value",
+     parse_on_peer_death},
     {"BARRIER_ALGO", "auto", "name or name:radix", "coll",
      "algorithm of host barriers; auto, adaptive, or one that npushmem-info -b lists", any<&S::barrier_algo>},
     {"COLL_TUNING_FILE", "", "path", "coll",

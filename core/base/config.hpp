@@ -27,11 +27,21 @@ public:
     [[nodiscard]] virtual std::map<std::string, std::string> npushmem_variables() const = 0;
 };
 
-// The only reader of the process environment. Not safe against a concurrent setenv, like getenv itself.
+// True if the program has rights that its caller lacks: it is set-user-ID or set-group-ID, or has file capabilities.
+// Then the environment is not to be trusted.
+bool has_gained_privileges();
+
+// The only reader of the process environment. Empty for a program that has gained privileges, as with secure_getenv.
+// Not safe against a concurrent setenv, like getenv itself.
 class ProcessEnvironment final : public Environment {
 public:
+    explicit ProcessEnvironment(bool privileged = has_gained_privileges()) : privileged_(privileged) {}
+
     [[nodiscard]] std::optional<std::string> get(const std::string& name) const override;
     [[nodiscard]] std::map<std::string, std::string> npushmem_variables() const override;
+
+private:
+    bool privileged_;
 };
 
 // A variable of the OpenSHMEM standard: SHMEM_VERSION, SHMEM_INFO, SHMEM_SYMMETRIC_SIZE, SHMEM_DEBUG, and their
@@ -97,6 +107,7 @@ struct Settings {
     // waiting and collectives
     Duration timeout{};
     Duration report_after{};
+    bool survives_deaths = false;  // ON_PEER_DEATH=survive
     std::string barrier_algo;
     std::string coll_tuning_file;
     // emulated NPU
@@ -158,6 +169,9 @@ public:
     static Result<Config> read(const Environment& environment);
 
     [[nodiscard]] const Settings& settings() const { return settings_; }
+    // The bootstrap that the program requests; it replaces AUTO only. Empty: none.
+    void request_bootstrap(std::string name) { requested_bootstrap_ = std::move(name); }
+    [[nodiscard]] const std::string& requested_bootstrap() const { return requested_bootstrap_; }
 
     // Returns one line for each standard variable that is set: it is used, or NPUSHMEM_<name> overrules it.
     [[nodiscard]] std::string describe_standard() const;
@@ -180,6 +194,7 @@ private:
     [[nodiscard]] Status read_row(const ConfigRow& row, const Environment& environment);
 
     Settings settings_;
+    std::string requested_bootstrap_;
     std::deque<EffectiveValue> effective_;                   // a deque: pointers returned by value() survive declare()
     std::map<std::string, std::string> npushmem_variables_;  // NPUSHMEM_* as found
 };

@@ -16,6 +16,9 @@
 
 namespace npushmem {
 
+// npushmem-run's value of NPUSHMEM_BOOTSTRAP, unless the user has set one.
+inline constexpr const char* launcher_bootstrap = "UID";
+
 struct LauncherRecord {
     // From `message` on, npushmem-run on a host of the job sends them to the launcher of the whole job.
     enum class Kind : char {

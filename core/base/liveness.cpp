@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/base/liveness.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <memory>
 #include <string>
 
 #include "core/base/poller.hpp"
@@ -68,6 +70,19 @@ bool is_alive(const ProcessId& process) {
     if (!stat) return kernel_knows(process.pid);
     // Start 0: /proc was unreadable when the process was identified, so only the state counts.
     return !has_ended(stat->state) && (process.start == 0 || stat->start == process.start);
+}
+
+std::vector<pid_t> list_processes() {
+    std::vector<pid_t> out;
+    const std::unique_ptr<DIR, decltype([](DIR* directory) { ::closedir(directory); })> directory(::opendir("/proc"));
+    if (directory == nullptr) return out;
+    while (const dirent* entry = ::readdir(directory.get())) {
+        const std::string_view name = entry->d_name;
+        pid_t pid = 0;
+        const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+        if (error == std::errc{} && end == name.data() + name.size() && pid > 0) out.push_back(pid);
+    }
+    return out;
 }
 
 const ProcessId* ProcessLiveness::process_of(int pe) const {

@@ -64,6 +64,10 @@ ProcessId this_process();
 // process counts as alive unless the kernel reports that it does not exist. Costs about 10 us.
 bool is_alive(const ProcessId& process);
 
+// Returns the numbers of all processes in this PID namespace, in the kernel's order; nothing where /proc cannot be
+// read.
+std::vector<pid_t> list_processes();
+
 // Checks PEs whose processes are visible from here (same host and PID namespace).
 class ProcessLiveness final : public Liveness {
 public:

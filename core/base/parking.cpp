@@ -7,7 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
+#include <climits>
 
 namespace npushmem {
 
@@ -35,14 +37,15 @@ void SystemWaitOs::sleep_on(std::uint32_t* word, std::uint32_t expected, std::ch
     syscall(SYS_futex, word, FUTEX_WAIT, expected, &limit, nullptr, 0);
 }
 
+std::uint32_t wake_sleepers_on(std::uint32_t* word, std::uint32_t count) {
+    const int limit = static_cast<int>(std::min<std::uint32_t>(count, INT_MAX));
+    const long woken = syscall(SYS_futex, word, FUTEX_WAKE, limit, nullptr, nullptr, 0);
+    return woken > 0 ? static_cast<std::uint32_t>(woken) : 0;
+}
+
 std::uint32_t* FutexCounter::low_half() const {
     constexpr std::size_t offset = std::endian::native == std::endian::little ? 0 : sizeof(std::uint32_t);
     return reinterpret_cast<std::uint32_t*>(line_ + offset);
-}
-
-std::uint32_t FutexCounter::wake(std::uint32_t count) {
-    const long woken = syscall(SYS_futex, low_half(), FUTEX_WAKE, static_cast<int>(count), nullptr, nullptr, 0);
-    return woken > 0 ? static_cast<std::uint32_t>(woken) : 0;
 }
 
 }  // namespace npushmem

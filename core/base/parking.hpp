@@ -38,6 +38,9 @@ public:
     virtual void sleep_on(std::uint32_t* word, std::uint32_t expected, std::chrono::nanoseconds longest) = 0;
 };
 
+// Wakes up to `count` threads of any process that sleep on the word; returns how many it woke.
+std::uint32_t wake_sleepers_on(std::uint32_t* word, std::uint32_t count);
+
 class SystemWaitOs final : public WaitOs {
 public:
     std::chrono::nanoseconds now() override;
@@ -91,7 +94,7 @@ public:
     void sleep(WaitOs& os, std::uint64_t expected, std::chrono::nanoseconds longest) {
         os.sleep_on(low_half(), static_cast<std::uint32_t>(expected), longest);
     }
-    std::uint32_t wake(std::uint32_t count);
+    std::uint32_t wake(std::uint32_t count) { return wake_sleepers_on(low_half(), count); }
 
 private:
     [[nodiscard]] std::atomic_ref<std::uint32_t> announced() const {

@@ -137,6 +137,7 @@ Result<SharedSegment> SharedSegment::create(std::uint64_t bytes, const std::stri
 }
 
 Result<SharedSegment> SharedSegment::attach(const SegmentHandle& handle) {
+    if (Status fits = check_file_limit(handle.bytes); !fits.ok()) return fits;
     const std::string path = fmt::format("/proc/{}/fd/{}", handle.process, handle.descriptor);
     FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!file.valid())

@@ -61,7 +61,7 @@ Result<std::optional<HostMemoryLayout>> read_host_memory_layout(int descriptor) 
         return Status{Code::protocol, fmt::format("its header describes {} PEs of {}, but it has {}", header.local_pes,
                                                   format_size(header.slice_bytes),
                                                   format_size(static_cast<std::uint64_t>(facts.st_size)))};
-    return std::optional(HostMemoryLayout{local_pes, header.slice_bytes, header.stride});
+    return std::optional(HostMemoryLayout{local_pes, header.stride});
 }
 
 Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, const std::string& folder) {

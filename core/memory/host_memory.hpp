@@ -26,7 +26,6 @@ namespace npushmem {
 // Where the slices are in a segment of another job, by its header.
 struct HostMemoryLayout {
     int local_pes = 0;
-    std::uint64_t slice_bytes = 0;
     std::uint64_t stride = 0;
 
     // Returns the offset of a PE's control block in the segment.

@@ -127,6 +127,19 @@ std::string last_error() {
     return text != nullptr ? text : "the dynamic linker gave no reason";
 }
 
+std::string linker_failure() {
+    const std::string error = last_error();
+    const std::string remedy = remedy_for_missing_library(error);
+    return remedy.empty() ? error : error + "; " + remedy;
+}
+
+// Debian names most packages by the library and its version: libfabric.so.1 is in libfabric1.
+std::string package_of(std::string_view library, std::string_view version) {
+    if (library == "libmpi") return "libopenmpi3";
+    if (library.starts_with("libuc")) library = "libucx";
+    return fmt::format("{}{}", library, version);
+}
+
 // Restores the signal handlers when it is destroyed. Network libraries replace the handlers of crashes, and some those
 // of interrupts, while they are loaded; the handlers belong to the program, its debugger or its language. A handler
 // that another thread sets meanwhile is lost. Loading takes up to 200 ms, and the handlers of libinfinipath turn every
@@ -167,11 +180,23 @@ private:
 
 void SharedLibrary::Closer::operator()(void* handle) const { dlclose(handle); }
 
+std::string remedy_for_missing_library(std::string_view error) {
+    const auto end = error.find(": cannot open shared object file");
+    if (end == std::string_view::npos) return {};
+    const std::string_view before = error.substr(0, end);
+    const std::string_view file = before.substr(before.rfind(' ') + 1);  // 0 without a blank
+    constexpr std::string_view separator = ".so.";
+    const auto version = file.find(separator);
+    if (version == std::string_view::npos || file.find('/') != std::string_view::npos) return {};
+    return fmt::format("install {} (on Debian: package {})", file,
+                       package_of(file.substr(0, version), file.substr(version + separator.size())));
+}
+
 Result<SharedLibrary> SharedLibrary::open(const std::string& path) {
     if (Status whole = check_elf_file(path); !whole.ok()) return whole;
     const SignalHandlerGuard guard;
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) return Status{Code::plugin_refused, last_error()};
+    if (handle == nullptr) return Status{Code::plugin_refused, linker_failure()};
     return SharedLibrary(handle);
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "npushmem/plugin/status.hpp"
 
@@ -20,6 +21,10 @@ Status check_elf_file(const std::string& path);
 bool is_readable(const void* address, std::size_t bytes);
 // Returns whether a terminated text can be read. The limit is 64 KiB, because texts of plugins are short.
 bool is_readable_text(const char* text);
+
+// The linker's error, or a text that contains it, may say that a library is missing: returns the instruction to install
+// it, with its package on Debian. Otherwise empty.
+std::string remedy_for_missing_library(std::string_view error);
 
 // A shared object opened by the dynamic linker; the destructor closes it.
 class SharedLibrary {

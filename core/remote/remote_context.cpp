@@ -9,10 +9,12 @@ namespace npushmem {
 
 namespace {
 
-// Keeps the first failure in `first`.
-Code poll_quiet(RemoteQueue& queue, Status& first) {
+// Keeps the first failure in `first`. A dead PE that the program knows of is complete.
+Code poll_quiet(RemoteQueue& queue, const RemotePeers& peers, Status& first) {
     const Code code = queue.quiet();
-    if (code != Code::ok && code != Code::again && first.ok()) first = queue.failure_of("quiet", code);
+    if (code == Code::ok || code == Code::again) return code;
+    if (ends_a_peer(code) && peers.is_acknowledged(queue.pe())) return Code::ok;
+    if (first.ok()) first = queue.failure_of("quiet", code);
     return code;
 }
 
@@ -59,7 +61,7 @@ Status RemoteContext::fence(const WaitFunction* waiter) {
     Status first;
     for (RemoteQueue* queue : posted) {
         Status done = repeat(*queue, "a fence", waiter, [queue] { return queue->fence(); });
-        if (first.ok()) first = std::move(done);
+        if (first.ok() && !peers_.is_acknowledged(queue->pe())) first = std::move(done);
     }
     Status event = events();
     return first.ok() ? event : first;
@@ -81,7 +83,7 @@ Status RemoteContext::quiet(const WaitFunction* waiter) {
     {
         const std::lock_guard guard(lock_);
         std::erase_if(outstanding_, [&](RemoteQueue* queue) {
-            const Code code = poll_quiet(*queue, first);
+            const Code code = poll_quiet(*queue, peers_, first);
             if (code == Code::again) pending.push_back(queue);
             return code == Code::ok;
         });
@@ -129,7 +131,7 @@ Status RemoteContext::finish_quiet(Queues pending, Status first, const WaitFunct
 
 // Removes complete and failed queues from `pending`.
 void RemoteContext::poll_quiets(Queues& pending, Status& first) {
-    std::erase_if(pending, [&](RemoteQueue* queue) { return poll_quiet(*queue, first) != Code::again; });
+    std::erase_if(pending, [&](RemoteQueue* queue) { return poll_quiet(*queue, peers_, first) != Code::again; });
     std::erase_if(outstanding_, [](const RemoteQueue* queue) { return !queue->outstanding(); });
 }
 

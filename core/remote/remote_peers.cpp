@@ -105,6 +105,7 @@ Status RemotePeers::events_of(std::uint64_t transports) {
 Status RemotePeers::failure_of(const Link& link, const char* what, Code code) {
     Status event = events_of(std::uint64_t{1} << link.transport);
     if (!event.ok()) return event;
+    if (survives_deaths_ && ends_a_peer(code)) code = Code::peer_dead;
     return {code, fmt::format("transport {}: {} to PE {} failed: {}", named(link.transport).name, what, link.pe,
                               name_of(code))};
 }
@@ -120,7 +121,7 @@ Status RemotePeers::supports(const npushmem_atomic& op) const {
 Status RemotePeers::next_event(const NamedTransport& named) {
     if (named.transport->poll_event(event_) != Code::ok) return {};
     const npushmem_event event = std::exchange(event_, {});
-    if (listener_) listener_(event.pe, static_cast<Code>(event.code));
+    if (listener_ && listener_(event.pe, static_cast<Code>(event.code))) return {};
     return {static_cast<Code>(event.code), fmt::format("transport {}: {}", named.name, text_of(event.message))};
 }
 

@@ -67,9 +67,16 @@ public:
     Status failure_of(const Link& link, const char* what, Code code);
     // Fails with Code::unsupported when the PE's transport does not support this operation.
     [[nodiscard]] Status supports(const npushmem_atomic& op) const;
-    // Sets the function that receives the PE and the code of each asynchronous error. It is called with a lock held.
-    // Set it before the first operation.
-    void on_event(std::function<void(int pe, Code code)> listener) { listener_ = std::move(listener); }
+    // Sets the function that receives the PE and the code of each asynchronous error, and returns whether that is all:
+    // the caller that polled the event gets no failure. It is called with a lock held. Set it before the first
+    // operation.
+    void on_event(std::function<bool(int pe, Code code)> listener) { listener_ = std::move(listener); }
+    // Sets the function that returns whether a PE's death is known to the program: a fence or quiet over all PEs does
+    // not fail because of it any more. Set it before the first operation.
+    void on_failure(std::function<bool(int pe)> is_acknowledged) { is_acknowledged_ = std::move(is_acknowledged); }
+    // From now on every failure that means the loss of a PE has Code::peer_dead.
+    void survive_deaths() { survives_deaths_ = true; }
+    [[nodiscard]] bool is_acknowledged(int pe) const { return is_acknowledged_ && is_acknowledged_(pe); }
 
     [[nodiscard]] const NamedTransport& named(int transport) const {
         return transports_[static_cast<std::size_t>(transport)];
@@ -102,7 +109,9 @@ private:
     std::set<int> forgotten_;   // the PEs whose transport has forgotten them since connect(); under setup_lock_
     std::mutex progress_lock_;  // for the transports' progress and events, and the members below
     npushmem_event event_{};    // empty; reused because every wait polls often and mostly finds none
-    std::function<void(int pe, Code code)> listener_;
+    std::function<bool(int pe, Code code)> listener_;
+    std::function<bool(int pe)> is_acknowledged_;
+    bool survives_deaths_ = false;
 };
 
 }  // namespace npushmem

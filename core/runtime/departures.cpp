@@ -34,6 +34,21 @@ Status Departures::wait_for_others(JobTransports& transports, std::uint64_t last
     return job_.bootstrap().barrier();
 }
 
+namespace {
+
+Status put_departure(RemoteAccess& remote, int to, const Departure& departure,
+                     const RemoteAccess::WaitFunction& waiter) {
+    npushmem_atomic op{};
+    op.pe = to;
+    op.operation = NPUSHMEM_ATOMIC_SET;
+    op.width = 8;
+    op.offset = offsetof(ControlBlock, departures) + departure_slot(departure.pe) * sizeof(std::uint64_t);
+    op.operand = departure.packed();
+    return remote.atomic(op, RemoteAccess::Completion::deferred, &waiter);
+}
+
+}  // namespace
+
 // Sends the departure to the PEs of other hosts that this PE has connected to. They include all PEs that wait for a
 // signal from it.
 void Departures::send(JobTransports& transports, std::uint64_t last_barrier, const DelayedTask& task) const {
@@ -46,15 +61,50 @@ void Departures::send(JobTransports& transports, std::uint64_t last_barrier, con
     };
     for (const int pe : transports.remote_peers().connected()) {
         if (job_.is_local(pe)) continue;
-        npushmem_atomic op{};
-        op.pe = pe;
-        op.operation = NPUSHMEM_ATOMIC_SET;
-        op.width = 8;
-        op.offset = offsetof(ControlBlock, departures) + departure_slot(job_.my_pe()) * sizeof(std::uint64_t);
-        op.operand = own.packed();
         // A PE that does not receive it finds this PE gone when the bootstrap's barrier has failed.
-        (void)transports.remote().atomic(op, RemoteAccess::Completion::deferred, &until_cancelled);
+        (void)put_departure(transports.remote(), pe, own, until_cancelled);
     }
+}
+
+// PEs of this host see the process too, or find the departure in their control blocks.
+void Departures::report_death(JobTransports& transports, int dead) {
+    const std::lock_guard guard(reports_lock_);
+    if (reports_ended_ || job_.layout().hosts() == 1 || !reported_.insert(dead).second) return;
+    for (const int pe : job_.local_pes())
+        if (!job_.is_local(dead))
+            // Release. Partner: the acquire in JobLiveness.
+            slices_.control_of(pe)->departures[departure_slot(dead)].store(Departure{dead, 0}.packed(),
+                                                                           std::memory_order_release);
+    if (!remote_) remote_ = std::make_unique<RemoteAccess>(transports.remote_peers());
+    reports_.push_back(DelayedTask::start(std::chrono::milliseconds(0),
+                                          [this, dead](const DelayedTask& task) { send_death(dead, task); }));
+}
+
+// Waits for no PE long, because any of them may be dead too; asks those again that had no room or no connection.
+void Departures::send_death(int dead, const DelayedTask& task) const {
+    constexpr int max_polls = 20;
+    const RemoteAccess::WaitFunction briefly = [&task](const std::function<bool()>& ready, const WaitFor&) {
+        for (int polls = 0; !ready(); ++polls)
+            if (polls == max_polls || task.wait_for_cancel(std::chrono::milliseconds(1)))
+                return Status{Code::timeout, "the PE is not ready"};
+        return Status{};
+    };
+    std::set<int> waiting;
+    for (int pe = 0; pe < job_.npes(); ++pe)
+        if (!job_.is_local(pe) && job_.layout().host_of(pe) != job_.layout().host_of(dead)) waiting.insert(pe);
+    while (!waiting.empty() && !task.wait_for_cancel(std::chrono::milliseconds(0)))
+        std::erase_if(waiting, [&](int pe) {
+            return put_departure(*remote_, pe, {dead, 0}, briefly).code() != Code::timeout;
+        });
+    while (remote_->quiet(&briefly).code() == Code::timeout && !task.wait_for_cancel(std::chrono::milliseconds(0))) {
+    }
+}
+
+void Departures::end_reports() {
+    const std::lock_guard guard(reports_lock_);
+    reports_ended_ = true;
+    reports_.clear();
+    remote_.reset();
 }
 
 }  // namespace npushmem

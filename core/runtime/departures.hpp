@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of a job among its PEs: this PE publishes that it has finalized, and finds out whether others have.
+// The end of a job among its PEs: this PE publishes that it has finalized, and finds out whether others have. In a job
+// that continues without its dead, PEs report deaths to PEs of other hosts, which cannot see the process, as
+// departures.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
 
 #include "core/runtime/job_liveness.hpp"
 #include "core/runtime/job_transports.hpp"
@@ -26,12 +32,24 @@ public:
     // last signals of another are in flight. The bootstrap has its own connections, so it can synchronise the PEs.
     Status wait_for_others(JobTransports& transports, std::uint64_t last_barrier);
 
+    // Reports a death that this PE has found, to all PEs that cannot see the process; once for each PE. Does not wait:
+    // a thread sends it. Any thread.
+    void report_death(JobTransports& transports, int dead);
+    // Ends that. Call it before the transports end.
+    void end_reports();
+
 private:
+    void send_death(int dead, const DelayedTask& task) const;
     void send(JobTransports& transports, std::uint64_t last_barrier, const DelayedTask& task) const;
 
     const JobMembership& job_;
     MappedSlices& slices_;
     std::atomic<bool> passed_last_barrier_{false};
+    std::mutex reports_lock_;  // for all below
+    bool reports_ended_ = false;
+    std::set<int> reported_;
+    std::unique_ptr<RemoteAccess> remote_;  // of the reports: their failures are nobody's
+    std::vector<std::unique_ptr<DelayedTask>> reports_;
 };
 
 }  // namespace npushmem

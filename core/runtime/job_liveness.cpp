@@ -9,6 +9,11 @@
 
 namespace npushmem {
 
+JobLiveness::JobLiveness(std::vector<ProcessId> processes) : processes_(processes) {
+    for (std::size_t pe = 0; pe < processes.size(); ++pe)
+        if (processes[pe].pid != 0) unreported_.push_back(static_cast<int>(pe));
+}
+
 void JobLiveness::watch(int my_pe, ControlBlockLookup control, std::function<bool()> any_departed,
                         std::function<std::uint64_t()> barriers) {
     my_pe_ = my_pe;
@@ -37,6 +42,12 @@ bool JobLiveness::has_sent_departure(int pe) const {
 void JobLiveness::mark_lost(int pe) {
     const std::lock_guard guard(lost_lock_);
     lost_.insert(pe);
+}
+
+RemotePeState JobLiveness::remote_state(int pe) {
+    if (lost_among(PeRange::one(pe))) return RemotePeState::lost;
+    const bool finalized = control_ && control_(pe) == nullptr && has_sent_departure(pe);
+    return finalized ? RemotePeState::finalized : RemotePeState::unknown;
 }
 
 std::optional<int> JobLiveness::lost_among(const PeRange& pes) {
@@ -71,7 +82,8 @@ int JobLiveness::cause_of(int dead) const {
 std::optional<int> JobLiveness::find_dead(const PeRange& pes) {
     const auto dead = lost_or_dead_among(pes);
     if (dead && on_dead_) on_dead_(*dead);
-    if (!dead || !control_) return dead;
+    if (on_own_finding_) report_own_findings(dead);
+    if (!dead || !control_ || survives_deaths_) return dead;
     const int cause = cause_of(*dead);
     // The first cause stays: later ends may be consequences of this PE's own end. Relaxed: see cause_of.
     if (ControlBlock* own = control_(my_pe_)) {
@@ -79,6 +91,44 @@ std::optional<int> JobLiveness::find_dead(const PeRange& pes) {
         own->first_dead_pe.compare_exchange_strong(nobody, cause + 1, std::memory_order_relaxed);
     }
     return cause;
+}
+
+// Reports the lost PE, but not one that has finalized, nor one whose death another PE has reported. Also reports the
+// dead of this host that this wait does not need: PEs of other hosts may need them, and two PEs that wait for the dead
+// of each other's hosts would wait for ever.
+void JobLiveness::report_own_findings(std::optional<int> dead) {
+    if (dead && lost_among(PeRange::one(*dead))) on_own_finding_(*dead);
+    const std::lock_guard guard(unreported_lock_);
+    const auto next = [this] {
+        return processes_.find_dead({.count = static_cast<int>(unreported_.size()), .table = unreported_.data()});
+    };
+    while (const auto found = next()) {
+        std::erase(unreported_, *found);
+        on_own_finding_(*found);
+    }
+}
+
+PeRange JobLiveness::awaited_pes() const {
+    // Acquire. Partner: the release in acknowledge().
+    const std::vector<int>* const awaited = current_awaited_.load(std::memory_order_acquire);
+    if (awaited == nullptr) return {0, 1, processes_.npes()};
+    return {.count = static_cast<int>(awaited->size()), .table = awaited->data()};
+}
+
+void JobLiveness::acknowledge(int pe) {
+    const std::lock_guard guard(acknowledge_lock_);
+    if (is_acknowledged(pe)) return;
+    const PeRange before = awaited_pes();
+    std::vector<int>& now = awaited_.emplace_back();
+    for (int i = 0; i < before.count; ++i)
+        if (before.at(i) != pe) now.push_back(before.at(i));
+    current_awaited_.store(&now, std::memory_order_release);
+}
+
+bool JobLiveness::is_acknowledged(int pe) const {
+    // Acquire. Partner: the release in acknowledge(). The PEs are in ascending order.
+    const std::vector<int>* const awaited = current_awaited_.load(std::memory_order_acquire);
+    return awaited != nullptr && !std::ranges::binary_search(*awaited, pe);
 }
 
 std::unique_ptr<DelayedTask> DelayedTask::start(std::chrono::milliseconds delay, Work work) {

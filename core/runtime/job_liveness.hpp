@@ -2,14 +2,17 @@
 // Waiting and liveness of this PE: how it waits, and which PEs will never arrive.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <span>
 #include <thread>
+#include <vector>
 
 #include "core/base/liveness.hpp"
 #include "core/base/wait.hpp"
@@ -27,7 +30,7 @@ public:
     // A PE's control block, null for a PE of another host.
     using ControlBlockLookup = std::function<ControlBlock*(int pe)>;
 
-    explicit JobLiveness(std::vector<ProcessId> processes) : processes_(std::move(processes)) {}
+    explicit JobLiveness(std::vector<ProcessId> processes);
 
     // Finalized PEs are found too from now on. `any_departed` says whether there are any. `barriers` returns the number
     // of barriers that this PE has left. Call it before the first wait.
@@ -42,6 +45,23 @@ public:
     // Records that a transport lost its connection to this PE, so that waits for the PE fail. Any thread.
     void mark_lost(int pe);
 
+    // Returns what this PE knows about a PE of another host. Any thread.
+    RemotePeState remote_state(int pe);
+
+    // From now on the job continues without its dead: find_dead() returns a dead PE of `pes` itself, not the cause of
+    // its death. Call it before the first wait.
+    void survive_deaths() { survives_deaths_ = true; }
+    // Then: sets the function that receives each PE that this PE has found dead by itself, possibly several times. As
+    // on_dead(); it does not wait.
+    void on_own_finding(std::function<void(int pe)> listener) { on_own_finding_ = std::move(listener); }
+    [[nodiscard]] bool survives_deaths() const { return survives_deaths_; }
+    // The program knows that the PE is dead. Any thread.
+    void acknowledge(int pe);
+    [[nodiscard]] bool is_acknowledged(int pe) const;
+    // Returns the PEs whose death ends a wait that any PE may satisfy: all but the acknowledged dead. Valid while this
+    // lives.
+    [[nodiscard]] PeRange awaited_pes() const;
+
     // Returns the first PE that died, not a PE that ended because of it, as far as the PEs of this host have recorded
     // it. The result may be a PE outside `pes`.
     std::optional<int> find_dead(const PeRange& pes) override;
@@ -52,6 +72,7 @@ private:
     [[nodiscard]] bool has_finalized(int pe) const;
     [[nodiscard]] bool has_sent_departure(int pe) const;
     [[nodiscard]] int cause_of(int dead) const;
+    void report_own_findings(std::optional<int> dead);
 
     ProcessLiveness processes_;
     int my_pe_ = -1;
@@ -59,8 +80,18 @@ private:
     std::function<bool()> any_departed_;
     std::function<std::uint64_t()> barriers_;
     std::function<void(int pe)> on_dead_;
+    std::function<void(int pe)> on_own_finding_;
     std::mutex lost_lock_;
     std::set<int> lost_;  // under lost_lock_
+    bool survives_deaths_ = false;
+    std::mutex unreported_lock_;
+    std::vector<int> unreported_;  // the PEs whose processes are visible and not reported; under unreported_lock_
+    std::mutex acknowledge_lock_;
+    // The PEs that are not acknowledged, after each acknowledgement; the last one counts. Readers may still use the
+    // earlier ones. Under acknowledge_lock_.
+    std::deque<std::vector<int>> awaited_;
+    // The last one; null: all PEs. Stored with release, loaded with acquire.
+    std::atomic<const std::vector<int>*> current_awaited_{nullptr};
 };
 
 // Runs work on its own thread after a delay, unless it is cancelled before.

@@ -282,9 +282,13 @@ Status JobTransports::build_map(WaitServices& waiting, Duration timeout) {
         peer, [this](int transport, int pe) { return peer_addresses_.handle(id_of(transport), pe); }};
     remote_peers_ = std::make_unique<RemotePeers>(named_, *map_, directory, waiting.transport_waiter, timeout);
     remote_ = std::make_unique<RemoteAccess>(*remote_peers_);
-    remote_peers_->on_event([&waiting](int pe, Code code) {
-        if (pe >= 0 && ends_a_peer(code)) waiting.liveness.mark_lost(pe);
+    remote_peers_->on_event([&liveness = waiting.liveness](int pe, Code code) {
+        const bool is_lost = pe >= 0 && ends_a_peer(code);
+        if (is_lost) liveness.mark_lost(pe);
+        return is_lost && liveness.survives_deaths();
     });
+    if (waiting.liveness.survives_deaths()) remote_peers_->survive_deaths();
+    remote_peers_->on_failure([&liveness = waiting.liveness](int pe) { return liveness.is_acknowledged(pe); });
     liveness_ = &waiting.liveness;
     liveness_->on_dead([&peers = *remote_peers_](int pe) { peers.forget(pe); });
     return {};

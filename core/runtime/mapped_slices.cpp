@@ -2,6 +2,7 @@
 #include "core/runtime/mapped_slices.hpp"
 
 #include "core/base/host_facts.hpp"
+#include "core/runtime/start_exchange.hpp"
 #include "core/team/team_table.hpp"
 
 namespace npushmem {
@@ -18,7 +19,10 @@ Status MappedSlices::create(const Settings& settings) {
     auto heap = SymmetricHeap::create(*memory_, job_.local_index(), slice, TeamTable::pool_bytes + statics_bytes);
     if (!heap.ok()) return heap.status();
     heap_ = std::make_unique<SymmetricHeap>(std::move(heap).value());
-    if (settings.check) heap_->track_allocations();
+    if (settings.check || settings.npu_check) heap_->track_allocations();
+    // Where only some PEs check their kernels, too, the heaps must not differ.
+    if (std::ranges::any_of(job_.records(), [](const PeRecord& record) { return record.npu_check != 0; }))
+        heap_->leave_gaps();
     init_control(slice);
     return statics_.share(*memory_, job_.local_index(), statics_offset);
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "core/base/launcher_channel.hpp"
 #include "core/base/parse.hpp"
 #include "core/plugin/bootstrap_choice.hpp"
 #include "core/plugin/opened_plugin.hpp"
@@ -105,11 +106,26 @@ const char* bootstrap_variable(const Settings& settings) {
     return name == "plugin" && !settings.bootstrap_plugin.empty() ? "NPUSHMEM_BOOTSTRAP_PLUGIN" : "NPUSHMEM_BOOTSTRAP";
 }
 
+}  // namespace
+
+std::string reason_of_named_bootstrap(const Settings& settings) {
+    const bool by_launcher = !settings.launcher_fd.empty() && settings.bootstrap == launcher_bootstrap;
+    if (by_launcher) return "chosen by npushmem-run; NPUSHMEM_BOOTSTRAP selects another one";
+    return fmt::format("set by {}", bootstrap_variable(settings));
+}
+
+namespace {
+
 Result<BootstrapChoice> select_bootstrap(const Config& config, const npushmem_host& host,
                                          const npushmem_bootstrap_params& params) {
     const PluginFinder finder = finder_of(config.settings());
     auto name = selected_bootstrap(config.settings());
     if (!name.ok()) return name.status();
+    if (name.value() == "auto" && !config.requested_bootstrap().empty()) {
+        auto named = named_bootstrap(finder, config.requested_bootstrap(), ProcessEnvironment(), host, params);
+        if (named.ok()) named.value().why = "requested by the program";
+        return named;
+    }
     if (name.value() == "auto") {
         auto chosen = choose_bootstrap(finder, ProcessEnvironment(), host, params);
         if (chosen.ok())
@@ -118,7 +134,7 @@ Result<BootstrapChoice> select_bootstrap(const Config& config, const npushmem_ho
         return chosen;
     }
     auto named = named_bootstrap(finder, name.value(), ProcessEnvironment(), host, params);
-    if (named.ok()) named.value().why = fmt::format("set by {}", bootstrap_variable(config.settings()));
+    if (named.ok()) named.value().why = reason_of_named_bootstrap(config.settings());
     return named;
 }
 

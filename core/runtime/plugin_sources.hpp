@@ -48,6 +48,8 @@ private:
 
 // Returns the name or file of the bootstrap that BOOTSTRAP and BOOTSTRAP_PLUGIN select.
 Result<std::string> selected_bootstrap(const Settings& settings);
+// For people: who chose the bootstrap that the settings name.
+std::string reason_of_named_bootstrap(const Settings& settings);
 
 // Makes a unique id with the selected bootstrap. `plugin` keeps the plugin loaded, whose code serves the id.
 Status make_id(Config& config, const npushmem_host& host, std::shared_ptr<const LoadedBootstrap>& plugin,

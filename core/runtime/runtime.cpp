@@ -42,6 +42,8 @@ Result<HeapRecord> WorldHeapPeers::record_of(int pe, unsigned parity) {
 
 RuntimeParts::~RuntimeParts() {
     // The wait services outlive the parts that they ask.
+    if (waiting) waiting->liveness.on_own_finding(nullptr);
+    if (departures) departures->end_reports();
     if (waiting) {
         waiting->progress = nullptr;
         waiting->liveness.watch(-1, nullptr, nullptr, nullptr);
@@ -66,14 +68,26 @@ Status Runtime::finish() {
     const CollectiveCall call(parts_.teams->world().calls(), "finalize");
     // Finalize completes kernels that are still queued; the program must ask for their failures.
     npu_.close();
+    log().write(LogLevel::debug, "finalize", "kernels: done");
     parts_.reports->publish_counters();
     synchronization_.world().disable_statistics();  // so that no PE writes what PE 0 reads after the last barrier
+    Status done = finish_with_all();
+    if (done.ok() || !settings().survives_deaths || done.code() == Code::timeout) return done;
+    // Other PEs may have passed the barriers in which this one found a PE dead.
+    parts_.departures->publish(synchronization_.world().barriers());
+    return parts_.teams->end_with_the_living();
+}
+
+Status Runtime::finish_with_all() {
     if (Status done = synchronization_.barrier_all(); !done.ok()) return done;
+    log().write(LogLevel::debug, "finalize", "last barrier: done");
     parts_.departures->publish(synchronization_.world().barriers());
     if (settings().stats && my_pe_ == 0)
         if (Status printed = parts_.reports->print_statistics(); !printed.ok())
             log().line(LogLevel::warn, "report", printed.message());
-    return parts_.departures->wait_for_others(*parts_.transports, synchronization_.world().barriers());
+    Status departed = parts_.departures->wait_for_others(*parts_.transports, synchronization_.world().barriers());
+    log().write(LogLevel::debug, "finalize", "departure: {}", departed.ok() ? "done" : departed.message());
+    return departed;
 }
 
 }  // namespace npushmem

@@ -100,7 +100,8 @@ public:
     Runtime(const Runtime&) = delete;
     Runtime& operator=(const Runtime&) = delete;
 
-    // Collective: completes everything and synchronises with the other PEs; then the destructor may run.
+    // Collective: completes everything and synchronises with the other PEs, with NPUSHMEM_ON_PEER_DEATH=survive with
+    // the living; then the destructor may run.
     Status finish();
 
     [[nodiscard]] int my_pe() const { return my_pe_; }
@@ -109,6 +110,7 @@ public:
     [[nodiscard]] const Log& log() const { return *parts_.log; }
     [[nodiscard]] const JobMembership& job() const { return *parts_.job; }
     [[nodiscard]] const Waiter& waiter() const { return parts_.waiting->driving_waiter; }
+    [[nodiscard]] JobLiveness& liveness() { return parts_.waiting->liveness; }
     [[nodiscard]] MappedSlices& slices() { return *parts_.slices; }
     [[nodiscard]] const MappedSlices& slices() const { return *parts_.slices; }
     [[nodiscard]] JobTransports& transports() { return *parts_.transports; }
@@ -120,6 +122,8 @@ public:
     [[nodiscard]] NpuServices& npu() { return npu_; }
 
 private:
+    Status finish_with_all();
+
     RuntimeParts parts_;
     int my_pe_;
     int npes_;

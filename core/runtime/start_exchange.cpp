@@ -41,6 +41,8 @@ Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, 
     record.symmetric_bytes = settings.symmetric_size.value;
     record.tuning = tuning;
     record.check = settings.check ? 1 : 0;
+    record.npu_check = settings.npu_check ? 1 : 0;
+    record.survives_deaths = settings.survives_deaths ? 1 : 0;
     record.statics = statics;
     (void)settings.barrier_algo.copy(record.barrier, sizeof record.barrier - 1);
     const CpuFacts cpus = read_cpu_facts();
@@ -83,6 +85,10 @@ Status check_pe_records(std::span<const PeRecord> records, int my_pe) {
         if (other.check != mine.check)
             return {Code::mismatch, fmt::format("{} has NPUSHMEM_CHECK={}, PE {} has {}; all PEs need the same",
                                                 where(other, pe), other.check, my_pe, mine.check)};
+        if (other.survives_deaths != mine.survives_deaths)
+            return {Code::mismatch, fmt::format("{} has NPUSHMEM_ON_PEER_DEATH={}, PE {} has {}; all PEs need the same",
+                                                where(other, pe), other.survives_deaths != 0 ? "survive" : "job", my_pe,
+                                                mine.survives_deaths != 0 ? "survive" : "job")};
         if (other.tuning != mine.tuning)
             return {Code::mismatch,
                     fmt::format("{} reads another NPUSHMEM_COLL_TUNING_FILE than PE {}; all PEs need the "

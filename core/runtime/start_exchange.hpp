@@ -65,7 +65,9 @@ struct PeRecord {
     char barrier[40] = {};     // NPUSHMEM_BARRIER_ALGO, truncated
     std::uint64_t cpu_mask[mask_words] = {};
     double cpu_quota = 0;
-    std::uint64_t check = 0;  // NPUSHMEM_CHECK
+    std::uint64_t check = 0;            // NPUSHMEM_CHECK
+    std::uint64_t npu_check = 0;        // NPUSHMEM_NPU_CHECK
+    std::uint64_t survives_deaths = 0;  // NPUSHMEM_ON_PEER_DEATH=survive
     char host_name[64] = {};
     StaticVariablesRecord statics;
 

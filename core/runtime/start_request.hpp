@@ -25,6 +25,7 @@ struct StartRequest {
     int nranks = -1;
     std::optional<UniqueId> uniqueid;
     const void* attribute = nullptr;
+    std::string bootstrap;  // that the program requests, unless the user names one; empty: any
 };
 
 // An open transport.

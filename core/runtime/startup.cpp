@@ -28,9 +28,13 @@ void watch_peers(RuntimeParts& parts) {
         parts.job->my_pe(), [&slices = *parts.slices](int pe) { return slices.control_of(pe); },
         [&departures = *parts.departures] { return departures.any(); },
         [&world = parts.teams->world().barrier()] { return world.barriers(); });
+    if (parts.config->settings().survives_deaths && parts.job->layout().hosts() > 1)
+        parts.waiting->liveness.on_own_finding([&departures = *parts.departures, &transports = *parts.transports](
+                                                   int pe) { departures.report_death(transports, pe); });
     parts.waiting->recorder.start(
         {parts.job->my_pe(), parts.job->npes(), parts.job->local_pes(),
-         [&slices = *parts.slices](int pe) { return slices.control_of(pe); }, parts.config->settings().report_after},
+         [&slices = *parts.slices](int pe) { return slices.control_of(pe); }, parts.config->settings().report_after,
+         [&liveness = parts.waiting->liveness](int pe) { return liveness.remote_state(pe); }},
         *parts.log);
 }
 
@@ -132,13 +136,17 @@ bool may_be_symptom(Code code) {
 }
 
 // A failure here may be a symptom of another PE's failure, for instance missing memory: then the failure that the other
-// PE reported is the cause. PEs that wait for this one at the world's barrier get no report through the bootstrap, so
+// PE reported is the cause. The same failure of another PE is no cause: all PEs report equal lines, which the launcher
+// merges. PEs that wait for this one at the world's barrier get no report through the bootstrap, so
 // they must find this PE finalized.
 Status Startup::abort(const char* step, const Status& found) {
     Status failure = found.within(fmt::format("start-up failed at {}", step));
     if (!parts_.job) return failure;
     const Status cause = parts_.job->bootstrap().check();
-    if (!cause.ok() && failure.message().find(cause.message()) == std::string::npos)
+    const auto includes = [](const Status& text, const Status& part) {
+        return text.message().find(part.message()) != std::string::npos;
+    };
+    if (!cause.ok() && !includes(failure, cause) && !includes(cause, failure))
         failure = {may_be_symptom(found.code()) ? cause.code() : found.code(),
                    fmt::format("{}; because {}", failure.message(), cause.message())};
     parts_.job->abort(failure.message());
@@ -175,6 +183,7 @@ Status Startup::exchange_pe_records() {
     if (Status same = job.exchange_records(settings(), StaticVariables::record_of(settings(), image)); !same.ok())
         return same;
     parts_.waiting = std::make_unique<WaitServices>(job.records(), job.layout(), job.my_pe());
+    if (settings().survives_deaths) parts_.waiting->liveness.survive_deaths();
     parts_.slices = std::make_unique<MappedSlices>(job, std::move(image));
     parts_.departures = std::make_unique<Departures>(job, *parts_.slices);
     return {};
@@ -272,12 +281,16 @@ Status Startup::make_world() {
     const double pes_per_core = max_pes_per_core(job.records());
     const std::uint64_t sample_every = settings().stats ? static_cast<std::uint64_t>(settings().stats_every) : 0;
     const auto slice_of = [&slices](int pe) { return slices.slice_of(pe); };
+    const auto report_lost = [&liveness = waiting.liveness](int pe) {
+        liveness.mark_lost(pe);
+        (void)liveness.find_dead(PeRange::one(pe));
+    };
     const auto commit = [&memory = slices.host_memory(), local = job.local_index()](
                             std::uint64_t offset, std::uint64_t bytes) { return memory.commit(local, offset, bytes); };
     auto teams =
         TeamTable::make({job.my_pe(), job.npes(), pes_per_core, slices.fast_map(), slice_of, slices.heap().base(),
                          remote, waiting.driving_waiter, settings().timeout, settings().barrier_algo, job.tuning(),
-                         job.layout(), sample_every, &waiting.os},
+                         job.layout(), sample_every, &waiting.os, report_lost},
                         slices.heap().tail(), commit, Members::listed(sharing_pes_.pes), sharing_pes_.all_map_all);
     if (!teams.ok()) return teams.status();
     parts_.teams = std::move(teams).value();
@@ -326,6 +339,11 @@ Status Startup::report() {
     Config& config = *parts_.config;
     const Log& log = *parts_.log;
     if (!config.unknown_variables().empty()) sources_.declare_all(config);
+    if (has_gained_privileges())
+        log.line(
+            LogLevel::warn, "config",
+            "this program is set-user-ID or set-group-ID or has file capabilities: npushmem ignores its environment "
+            "and uses the defaults of all variables");
     for (const auto& sentence : config.unknown_variables()) log.line(LogLevel::warn, "config", sentence);
     for (const auto& sentence : missing_directories(settings().plugin_path))
         log.line(LogLevel::warn, "config", sentence);

@@ -5,8 +5,6 @@
 
 #include <utility>
 
-#include "core/runtime/wait_report.hpp"
-
 namespace npushmem {
 
 void WaitRecorder::start(Job job, const Log& log) {
@@ -57,11 +55,16 @@ void WaitRecorder::report(std::chrono::nanoseconds now) const {
     if (last != 0 && now.count() - last < job_.report_after.count()) return;
     if (!reported_at.compare_exchange_strong(last, now.count(), std::memory_order_relaxed)) return;
     std::vector<PeProgress> pes;
-    for (const int pe : job_.local_pes) pes.push_back(progress_of(*job_.control(pe), true));
+    for (const int pe : job_.local_pes) {
+        const ControlBlock& control = *job_.control(pe);
+        pes.push_back(progress_of(control, is_alive({static_cast<pid_t>(control.process), control.process_start})));
+    }
     for (const std::string& sentence : describe_progress(pes, now.count()))
         log_->line(LogLevel::warn, "wait", sentence);
     for (const std::string& sentence : describe_disagreements(pes, job_.npes))
         log_->line(LogLevel::warn, "wait", sentence);
+    const std::string others = describe_other_hosts(job_.local_pes, job_.npes, job_.remote_state);
+    if (!others.empty()) log_->line(LogLevel::warn, "wait", others);
 }
 
 }  // namespace npushmem

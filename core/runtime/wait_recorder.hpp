@@ -11,6 +11,7 @@
 #include "core/base/log.hpp"
 #include "core/base/wait.hpp"
 #include "core/memory/control_block.hpp"
+#include "core/runtime/wait_report.hpp"
 
 namespace npushmem {
 
@@ -23,6 +24,8 @@ public:
         std::span<const int> local_pes;                // of this host
         std::function<ControlBlock*(int pe)> control;  // of a PE of this host
         std::chrono::nanoseconds report_after{0};      // 0: never
+        // What this PE knows about a PE of another host; null: nothing.
+        std::function<RemotePeState(int pe)> remote_state;
     };
 
     // Waits are recorded from now on. `log` and the PEs outlive this, or stop() ends their use. Call both while no

@@ -142,4 +142,24 @@ std::vector<std::string> describe_disagreements(std::span<const PeProgress> pes,
     return out;
 }
 
+std::string describe_other_hosts(std::span<const int> local_pes, int npes,
+                                 const std::function<RemotePeState(int pe)>& state) {
+    PeList others;
+    std::map<RemotePeState, PeList> known;
+    for (int pe = 0; pe < npes; ++pe) {
+        if (std::ranges::find(local_pes, pe) != local_pes.end()) continue;
+        others.push_back(static_cast<std::uint32_t>(pe));
+        known[state ? state(pe) : RemotePeState::unknown].push_back(static_cast<std::uint32_t>(pe));
+    }
+    if (others.empty()) return {};
+    std::string text = fmt::format(
+        "{} {}", subject_of(others),
+        verb(others, "runs on another host, whose report covers it", "run on other hosts, whose reports cover them"));
+    if (const PeList& lost = known[RemotePeState::lost]; !lost.empty())
+        text += fmt::format("; {} {} lost", subject_of(lost), verb(lost, "is", "are"));
+    if (const PeList& finalized = known[RemotePeState::finalized]; !finalized.empty())
+        text += fmt::format("; {} {} finalized", subject_of(finalized), verb(finalized, "has", "have"));
+    return text;
+}
+
 }  // namespace npushmem

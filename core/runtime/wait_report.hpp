@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +22,9 @@ struct PeProgress {
     std::optional<PeWait> wait;     // the wait that has lasted long; none: it does not wait
 };
 
+// What a host knows about a PE of another host.
+enum class RemotePeState { unknown, lost, finalized };
+
 // Reads a control block of this process' memory, or a copy.
 PeProgress progress_of(const ControlBlock& control, bool alive);
 
@@ -37,5 +41,11 @@ std::vector<std::string> describe_progress(std::span<const PeProgress> pes, std:
 // Returns one sentence for each disagreement about the collective calls of a team: "PE 3 is in npushmem_int_broadcast
 // #12 of the team world, all others are in npushmem_barrier_all #12". `npes` is the number of PEs of the job.
 std::vector<std::string> describe_disagreements(std::span<const PeProgress> pes, int npes);
+
+// Returns the sentence that a report about the PEs of one host lacks the others, with what this host knows about them:
+// "PEs 4-7 run on other hosts, whose reports cover them; PE 5 is lost". Empty if all PEs of the job run on this host.
+// `state` may be null: nothing is known.
+std::string describe_other_hosts(std::span<const int> local_pes, int npes,
+                                 const std::function<RemotePeState(int pe)>& state);
 
 }  // namespace npushmem

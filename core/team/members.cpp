@@ -74,6 +74,16 @@ std::string Members::text() const {
                        range_.count > max_listed ? fmt::format(" and {} more", range_.count - max_listed) : "");
 }
 
+std::vector<int> listed_unless_all(const PeRange& members, int npes) {
+    std::vector<int> pes;
+    for (int i = 0; i < members.count && members.count < npes; ++i) pes.push_back(members.at(i));
+    return pes;
+}
+
+Status quiet_members(RemoteAccess& remote, const std::vector<int>& listed) {
+    return listed.empty() ? remote.quiet() : remote.quiet(listed);
+}
+
 std::byte* slice_of(const TeamResources& resources, int pe) {
     if (pe == resources.my_pe) return resources.own_slice;
     const FastMap& map = resources.map;

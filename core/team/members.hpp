@@ -72,7 +72,15 @@ struct TeamResources {
     const HostLayout& layout;
     std::uint64_t sample_every = 0;  // barriers; 0: no statistics
     WaitOs* os = nullptr;            // for statistics
+    // Receives a PE that the transports cannot reach any more; may be empty.
+    std::function<void(int pe)> report_lost{};
 };
+
+// Returns the PEs of a team for quiet_members(); empty if they are all PEs of the job.
+std::vector<int> listed_unless_all(const PeRange& members, int npes);
+
+// Completes this PE's operations to the members, so that the death of another PE does not fail the team's calls.
+Status quiet_members(RemoteAccess& remote, const std::vector<int>& listed);
 
 // Returns where a PE's slice is mapped; null where it is not. This PE's own slice is always mapped.
 std::byte* slice_of(const TeamResources& resources, int pe);

@@ -22,6 +22,7 @@ Team::Team(const TeamResources& resources, Members members, const TeamLayout& la
       memory_(resources, std::move(members), all_mapped),
       layout_(layout),
       name_(std::move(name)),
+      pes_(all_mapped ? std::vector<int>{} : listed_unless_all(memory_.members().range(), resources.npes)),
       calls_(resources.waiter, name_, published_calls(resources, is_world)),
       barrier_(resources, memory_, barrier_offsets(layout, is_world), calls_.waiter(), name_,
                is_world ? &resources.layout : nullptr) {

@@ -22,7 +22,7 @@ namespace npushmem {
 //
 //     offset 0                                        of a slot, all zero when a team begins
 //     | barrier state, for a team of all PEs | departed, entered | split_record 0 | split_record 1 | counts |
-//       workspace of the collectives | lines | ring |
+//       workspace of the collectives | lines | ring | shrink_record 0 | shrink_record 1 |
 //
 // Sizes are functions of the number of PEs alone. The world's `entered` and `counts` are in the control block instead.
 
@@ -44,9 +44,10 @@ static_assert(sizeof(SplitRecord) == 64);
 class TeamLayout {
 public:
     // `offset` of the team's slot in every slice, for a job of `npes` PEs.
-    TeamLayout(std::uint64_t offset, int npes) : offset_(offset), state_bytes_(barrier_bytes(npes)) {}
+    TeamLayout(std::uint64_t offset, int npes)
+        : offset_(offset), state_bytes_(barrier_bytes(npes)), shrink_record_bytes_(shrink_bytes(npes)) {}
     // Returns the size of a slot.
-    static std::uint64_t bytes(int npes) { return TeamLayout(0, npes).ring() + coll::BroadcastRing::bytes; }
+    static std::uint64_t bytes(int npes) { return TeamLayout(0, npes).shrink_record(2) + shrink_bytes(npes) * 2; }
 
     [[nodiscard]] std::uint64_t barrier_state() const { return offset_; }
     [[nodiscard]] std::uint64_t departed() const { return offset_ + state_bytes_; }
@@ -58,12 +59,22 @@ public:
     [[nodiscard]] std::uint64_t workspace() const { return counts() + sizeof(BarrierCounters); }
     [[nodiscard]] std::uint64_t lines() const { return workspace() + coll::Workspace::bytes; }
     [[nodiscard]] std::uint64_t ring() const { return lines() + coll::CacheLineExchange::bytes; }
+    // See ShrinkRecords; the records of consecutive calls differ.
+    static constexpr std::uint64_t shrink_header_bytes = 64;
+    [[nodiscard]] std::uint64_t shrink_record(std::uint64_t call) const {
+        return ring() + coll::BroadcastRing::bytes + call % 2 * shrink_record_bytes_;
+    }
 
 private:
     static std::uint64_t barrier_bytes(int npes) { return (barrier::state_bytes(npes) + 63) / 64 * 64; }
+    // A bit for each PE.
+    static std::uint64_t shrink_bytes(int npes) {
+        return shrink_header_bytes + (static_cast<std::uint64_t>(npes) + 511) / 512 * 64;
+    }
 
     std::uint64_t offset_;
     std::uint64_t state_bytes_;
+    std::uint64_t shrink_record_bytes_;
 };
 
 // A team, as its member on this PE uses it: its name, its barrier, and this PE's memory and transports for collectives.
@@ -88,11 +99,13 @@ public:
 
     int contexts_wanted = 0;          // the team's configuration
     std::uint64_t checked_calls = 0;  // with NPUSHMEM_CHECK
+    std::uint64_t shrinks = 0;        // completed
+    bool shrink_failed = false;       // its members no longer agree on the number
 
     [[nodiscard]] int size() const override { return members().count(); }
     [[nodiscard]] int index() const override { return memory_.own_index(); }
     Status sync() override { return barrier_.sync(); }
-    Status complete() override { return resources_.remote.quiet(); }
+    Status complete() override { return quiet_members(resources_.remote, pes_); }
     [[nodiscard]] std::byte* mapped_address(int member, std::uint64_t offset) const override {
         return memory_.address(member, offset);
     }
@@ -110,6 +123,7 @@ private:
     MemberMemory memory_;
     TeamLayout layout_;
     std::string name_;
+    std::vector<int> pes_;  // see listed_unless_all()
     CollectiveCalls calls_;
     TeamBarrier barrier_;
     std::unique_ptr<coll::CacheLineExchange> lines_;  // null: not all mapped, or too many members

@@ -32,7 +32,7 @@ Code RemoteSignals::signal(int member, int slot, std::uint64_t value) {
         return Code::ok;
     }
     // Earlier puts must not be overtaken by the signal.
-    if (const Code fenced = record_failure(remote_.fence()); fenced != Code::ok) return fenced;
+    if (const Code fenced = record_failure(remote_.fence(pe, nullptr)); fenced != Code::ok) return fenced;
     return update(pe, slot, NPUSHMEM_ATOMIC_SET, value, nullptr);
 }
 
@@ -43,7 +43,7 @@ Code RemoteSignals::add(int member, int slot, std::uint64_t value, std::uint64_t
         before = barrier::slot_at(state, slot).fetch_add(value, std::memory_order_acq_rel);
         return Code::ok;
     }
-    if (const Code fenced = record_failure(remote_.fence()); fenced != Code::ok) return fenced;
+    if (const Code fenced = record_failure(remote_.fence(pe, nullptr)); fenced != Code::ok) return fenced;
     return update(pe, slot, NPUSHMEM_ATOMIC_FETCH_ADD, value, &before);
 }
 
@@ -68,7 +68,7 @@ Code RemoteSignals::wait(const barrier::AwaitedSlot& awaited, std::uint64_t valu
     return code == Code::ok ? cause_.code() : code;
 }
 
-Code RemoteSignals::complete() { return record_failure(remote_.quiet()); }
+Code RemoteSignals::complete() { return record_failure(quiet_members(remote_, pes_)); }
 
 std::int64_t BarrierStatistics::enter(std::uint64_t timed) {
     const std::int64_t now = os_.now().count();
@@ -140,9 +140,9 @@ void TeamBarrier::make_fabric(const Waiter& waiter) {
     const barrier::NodeLayout* const nodes = leaders_.empty() ? nullptr : &nodes_;
     const Duration timeout = resources_.timeout;
     if (!selection_input_.mapped) {
-        signals_ = std::make_unique<RemoteSignals>(resources_.slice_of, resources_.remote,
-                                                   resources_.own_slice + offsets_.state, offsets_.state, members,
-                                                   resources_.my_pe, waiter, timeout);
+        signals_ = std::make_unique<RemoteSignals>(
+            resources_.slice_of, resources_.remote, resources_.own_slice + offsets_.state, offsets_.state, members,
+            resources_.my_pe, waiter, timeout, listed_unless_all(members, resources_.npes));
         remote_ = std::make_unique<Remote>(barrier::SignalFabricRef(*signals_), members, index, default_plan_, nodes);
         return;
     }

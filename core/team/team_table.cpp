@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "core/team/team_shrink.hpp"
+
 namespace npushmem {
 
 namespace {
@@ -15,6 +17,10 @@ TeamName name_of(int slot, std::uint32_t use) {
 }
 
 std::size_t slot_of(TeamName name) { return static_cast<std::size_t>(name.value & ((1U << slot_bits) - 1)); }
+
+Status no_free_slot() {
+    return {Code::memory, fmt::format("no slot for the team was free on all PEs in {} attempts", max_split_attempts)};
+}
 
 // The number of other members that have left a team, in a slice.
 std::atomic_ref<std::uint64_t> departed_at(std::byte* word) {
@@ -38,6 +44,29 @@ TeamTable::TeamTable(TeamResources resources, std::uint64_t pool, TeamSlots::Com
       names_(static_cast<std::size_t>(slots_.count())),
       teams_(static_cast<std::size_t>(slots_.count())) {}
 
+namespace {
+
+Members pes_of_host(const HostLayout& layout, int pe) {
+    const auto pes = layout.pes_of(layout.host_of(pe));
+    return Members::listed({pes.begin(), pes.end()});
+}
+
+Members pes_at_local_index_of(const HostLayout& layout, int pe) {
+    const auto index = static_cast<std::size_t>(layout.local_index(pe));
+    std::vector<int> pes;
+    for (int host = 0; host < layout.hosts(); ++host)
+        if (layout.pes_of(host).size() > index) pes.push_back(layout.pes_of(host)[index]);
+    return Members::listed(std::move(pes));
+}
+
+bool contains(const Members& all, const Members& some) {
+    int i = 0;
+    while (i < some.count() && all.index_of(some.at(i)) >= 0) ++i;
+    return i == some.count();
+}
+
+}  // namespace
+
 // NPUSHMEM_BARRIER_ALGO must suit the world; other teams have a substitute.
 Status TeamTable::begin_predefined(Members shared, bool all_mapped) {
     if (Status done = slots_.commit_first(predefined_teams); !done.ok()) return done.within("state of teams");
@@ -45,6 +74,13 @@ Status TeamTable::begin_predefined(Members shared, bool all_mapped) {
         if (Status prepared = slots_.prepare(slot); !prepared.ok()) return prepared.within("state of teams");
     const PeRange all{0, 1, resources_.npes};
     teams_[0] = std::make_unique<Team>(resources_, all, slots_.layout(0), all_mapped, "world", true);
+    // Members that `shared` contains map each other; every member gets the same answer.
+    const auto begin_on_hosts = [&](int slot, const Members& members, const char* name) {
+        teams_[static_cast<std::size_t>(slot)] =
+            std::make_unique<Team>(resources_, members, slots_.layout(slot), contains(shared, members), name);
+    };
+    begin_on_hosts(2, pes_of_host(resources_.layout, resources_.my_pe), "node");
+    begin_on_hosts(3, pes_at_local_index_of(resources_.layout, resources_.my_pe), "same local index");
     teams_[1] = std::make_unique<Team>(resources_, std::move(shared), slots_.layout(1), true, "shared");
     return world().barrier().choose(resources_.algorithm).status().within("NPUSHMEM_BARRIER_ALGO");
 }
@@ -92,7 +128,27 @@ Status TeamTable::split(Team& parent, const SplitArguments& arguments, const Spl
             if (split.is_member(i)) made[i] = begin(split.agreed(i), specs[i].contexts_wanted);
         return {};
     }
-    return {Code::memory, fmt::format("no slot for the team was free on all PEs in {} attempts", max_split_attempts)};
+    return no_free_slot();
+}
+
+Status TeamTable::shrink(Team& parent, bool has_output, TeamName& made) {
+    const CollectiveCall call(parent.calls(), "team shrink");
+    for (int attempt = 0; attempt < max_split_attempts; ++attempt) {
+        AgreedTeam agreed;
+        bool granted = false;
+        if (Status done = TeamShrink(resources_, slots_, parent, has_output).run(agreed, granted); !done.ok())
+            return done;
+        if (!granted) continue;
+        made = begin(agreed, parent.contexts_wanted);
+        return {};
+    }
+    return no_free_slot();
+}
+
+Status TeamTable::end_with_the_living() {
+    for (const auto& team : teams_)
+        if (team) ShrinkRecords(resources_, *team).publish_end();
+    return wait_for_ends(resources_, world());
 }
 
 Status TeamTable::form_team(std::uint64_t id, int npes, int index, int contexts_wanted, TeamName& made) {
@@ -105,6 +161,7 @@ Status TeamTable::form_team(std::uint64_t id, int npes, int index, int contexts_
 // Each member reports to all others that none of its operations is in progress. Then no PE writes into this PE's slot
 // any more, and it may serve another team, of any PEs.
 Status TeamTable::leave(Team& team) {
+    const CollectiveCall call(team.calls(), "team destroy");
     if (Status done = team.complete(); !done.ok()) return done;
     const std::uint64_t word = team.layout().departed();
     for (int i = 1; i < team.size(); ++i) {
@@ -131,19 +188,20 @@ Status TeamTable::leave(Team& team) {
     const auto all_left = [&] {
         return departed_at(resources_.own_slice + word).load(std::memory_order_acquire) == others;
     };
-    const Code code = resources_.waiter.until(all_left, what, &failure);
+    const Code code = team.calls().waiter().until(all_left, what, &failure);
     return code == Code::ok ? Status{} : Status{code, describe(what, failure)};
 }
 
 Status TeamTable::destroy(TeamName name) {
     Team* team = find(name);
     if (team == nullptr) return {Code::argument, "the team does not exist, or no longer exists"};
-    if (Status left = leave(*team); !left.ok()) return left;
+    Status left = leave(*team);
+    if (!left.ok() && left.code() != Code::peer_dead) return left;
     const std::size_t slot = slot_of(name);
     names_[slot].store(0, std::memory_order_release);
     teams_[slot].reset();
-    slots_.release(static_cast<int>(slot));
-    return {};
+    if (left.ok()) slots_.release(static_cast<int>(slot));
+    return left;
 }
 
 }  // namespace npushmem

@@ -28,7 +28,8 @@ public:
     static constexpr std::uint64_t pool_bytes = 8ULL << 20;
 
     // `pool` is the offset of these bytes in every slice. The world is slot 0, `shared` is slot 1: PEs that all map
-    // each other, equal on each of them. `all_mapped`: all PEs of the job map each other.
+    // each other, equal on each of them. Slots 2 and 3: the PEs of this host, and those with this PE's local index on
+    // every host. `all_mapped`: all PEs of the job map each other.
     static Result<std::unique_ptr<TeamTable>> make(TeamResources resources, std::uint64_t pool,
                                                    TeamSlots::Commit commit, Members shared, bool all_mapped);
     TeamTable(const TeamTable&) = delete;
@@ -36,6 +37,8 @@ public:
 
     [[nodiscard]] Team& world() { return *teams_[0]; }
     [[nodiscard]] Team& shared() { return *teams_[1]; }
+    [[nodiscard]] Team& node() { return *teams_[2]; }
+    [[nodiscard]] Team& same_local_index() { return *teams_[3]; }
     // Null when no team has that name, or no longer.
     [[nodiscard]] Team* find(TeamName name) const;
 
@@ -52,7 +55,14 @@ public:
     // index of `npes`. See TeamFormation.
     [[nodiscard]] std::uint64_t make_id() { return formation_.make_id(); }
     Status form_team(std::uint64_t id, int npes, int index, int contexts_wanted, TeamName& made);
-    // Collective over the team's members; none of its operations may be in progress.
+    // Creates a team of the parent's living members, in their order; collective over them. See ShrinkAgreement.
+    // `has_output`: this PE has passed memory for the name.
+    Status shrink(Team& parent, bool has_output, TeamName& made);
+    // Ends this PE's part of all teams: no shrink waits for it any more. Returns when each other PE has called it, or
+    // is dead. Then no further function may be called.
+    Status end_with_the_living();
+    // Collective over the team's members; none of its operations may be in progress. With a dead member the team ends
+    // at once on this PE, and its slot stays in use, because others may still write there.
     Status destroy(TeamName name);
 
     // For teams that form in another way (active sets): begin creates a team in a slot that all members have claimed
@@ -62,7 +72,7 @@ public:
     [[nodiscard]] const TeamResources& resources() const { return resources_; }
 
 private:
-    static constexpr int predefined_teams = 2;
+    static constexpr int predefined_teams = 4;
 
     TeamTable(TeamResources resources, std::uint64_t pool, TeamSlots::Commit commit);
     Status begin_predefined(Members shared, bool all_mapped);

@@ -64,12 +64,12 @@ public:
             return EXIT_SUCCESS;
         }
         if (Status read = read_model(); !read.ok()) return fail(read.message());
-        auto job = Job::start();
-        if (!job.ok()) return fail(job.status().message());
-        if (Status sizes = check_sizes(*job.value()); !sizes.ok()) return fail(sizes.message());
-        auto table = measure(*job.value());
+        const auto job = Job::start();
+        if (!job) return EXIT_FAILURE;
+        if (Status sizes = check_sizes(*job); !sizes.ok()) return fail(sizes.message());
+        auto table = measure(*job);
         if (!table.ok()) return fail(table.status().message());
-        if (job.value()->pe() != 0) return EXIT_SUCCESS;
+        if (job->pe() != 0) return EXIT_SUCCESS;
         if (!is_standard_output(json_)) std::cout << barrier_table_text(table.value());
         if (const Status written = write_json(json_, json_report(results_of(table.value()))); !written.ok())
             return fail(written.message());
@@ -77,7 +77,7 @@ public:
         if (!virtual_svg_.empty() &&
             !write(virtual_svg_, barrier_table_svg(table.value(), &BarrierRow::virtual_seconds)))
             return EXIT_FAILURE;
-        return timeline_.empty() || write(timeline_, timeline_of(job.value()->pes())) ? EXIT_SUCCESS : EXIT_FAILURE;
+        return timeline_.empty() || write(timeline_, timeline_of(job->pes())) ? EXIT_SUCCESS : EXIT_FAILURE;
     }
 
 private:

@@ -64,10 +64,10 @@ public:
     }
 
     int run() override {
-        auto job = Job::start();
-        if (!job.ok()) return fail(job.status().message());
-        std::vector<Candidate> all = candidates(job.value()->pes());
-        bench::TerminalProgress progress(job.value()->is_reporter());
+        const auto job = Job::start();
+        if (!job) return EXIT_FAILURE;
+        std::vector<Candidate> all = candidates(job->pes());
+        bench::TerminalProgress progress(job->is_reporter());
         const auto rounds = static_cast<std::size_t>(rounds_);
         // All variants run in each round, so that disturbances of the machine affect all alike.
         for (std::size_t round = 0; round < rounds; ++round)
@@ -76,7 +76,7 @@ public:
                 if (time(all[i]) != 0) return fail(fmt::format("{} failed", all[i].algorithm));
             }
         progress.line().clear();
-        return job.value()->pe() == 0 ? deliver(all, job.value()->pes()) : EXIT_SUCCESS;
+        return job->pe() == 0 ? deliver(all, job->pes()) : EXIT_SUCCESS;
     }
 
 private:

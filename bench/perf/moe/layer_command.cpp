@@ -69,8 +69,8 @@ CLI::App* LayerCommand::declare(CLI::App& program) {
 }
 
 int LayerCommand::run() {
-    auto job = Job::start();
-    return job.ok() ? run_case(*job.value()) : fail("", job.status());
+    const auto job = Job::start();
+    return job ? run_case(*job) : EXIT_FAILURE;
 }
 
 int LayerCommand::fail(const std::string& who, const Status& status) const {

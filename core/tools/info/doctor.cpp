@@ -12,6 +12,7 @@
 
 #include "core/base/parse.hpp"
 #include "core/base/version.hpp"
+#include "core/plugin/shared_library.hpp"
 #include "core/plugin/transport_stack.hpp"
 #include "core/runtime/plugin_sources.hpp"
 #include "npushmem/plugin/bootstrap.h"
@@ -63,6 +64,11 @@ std::vector<NamedPlugin> named_plugins(const Settings& settings) {
     return out;
 }
 
+std::string remedy_for(const Refusal& refusal) {
+    const std::string install = remedy_for_missing_library(refusal.text);
+    return install.empty() ? "replace the file by a plugin of this version" : install;
+}
+
 Check check_selected_plugin(const NamedPlugin& plugin, const Examined& examined) {
     Check check{fmt::format("{} {}", name_of(plugin.kind), plugin.name),
                 Severity::problem,
@@ -75,7 +81,7 @@ Check check_selected_plugin(const NamedPlugin& plugin, const Examined& examined)
     if (const PluginEntry* entry = find_entry(examined.plugins, plugin.kind, plugin.name)) {
         if (entry->usable()) return {check.subject, Severity::ok, entry->found.path, check.affects, {}};
         check.found = entry->refusal->text;
-        check.remedy = "replace the file by a plugin of this version, or select another plugin";
+        check.remedy = remedy_for(*entry->refusal) + ", or select another plugin";
     } else if (absent != examined.absent.end()) {
         check.found = "absent: " + absent->why;
         check.remedy = fmt::format("change {}, or follow the reason above", plugin.variable);
@@ -191,7 +197,7 @@ std::vector<Check> check_plugins(const Examined& examined) {
         if (!entry.usable() && !is_named(named, entry.found.kind, entry.found.name))
             checks.push_back({fmt::format("{} {}", name_of(entry.found.kind), entry.found.name), Severity::note,
                               entry.refusal->text, "jobs that select this plugin",
-                              "replace the file by a plugin of this version, or remove it"});
+                              remedy_for(*entry.refusal) + ", or remove the plugin"});
         if (auto differs = check_interface(entry)) checks.push_back(*std::move(differs));
     }
     for (const AbsentPlugin& absent : examined.absent)

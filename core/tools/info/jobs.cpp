@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/base/host_facts.hpp"
+#include "core/base/liveness.hpp"
 #include "core/base/parking.hpp"
 #include "core/base/poller.hpp"
 #include "core/memory/host_memory.hpp"
@@ -24,8 +25,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Copies a control block while its PE may write it. The copy is consistent if the wait's number did not change
-// meanwhile. Returns false if the block cannot be read.
+// Copies a control block while its PE may write it. The wait is consistent if its number did not change meanwhile; a
+// copy without a wait results if every attempt met a write, for example of a PE that was killed in it. Returns false if
+// the block cannot be read.
 bool copy_control(int descriptor, std::uint64_t offset, ControlBlock& copy) {
     constexpr int attempts = 16;
     const auto at = static_cast<off_t>(offset);
@@ -38,7 +40,8 @@ bool copy_control(int descriptor, std::uint64_t offset, ControlBlock& copy) {
             return false;
         if (sequence % 2 == 0 && sequence == copy.progress.wait.sequence()) return true;
     }
-    return false;
+    copy.progress.wait.write({});
+    return true;
 }
 
 // The texts come from another process and go to a terminal.
@@ -126,8 +129,14 @@ private:
     int unreadable_ = 0;
 };
 
-bool is_number(const std::string& text) {
-    return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+std::string describe_absent(const JobInProgress& job) {
+    std::vector<std::uint32_t> absent;
+    for (int pe = 0; pe < job.npes; ++pe)
+        if (std::ranges::find(job.pes, pe, [](const PeInProgress& one) { return one.progress.pe; }) == job.pes.end())
+            absent.push_back(static_cast<std::uint32_t>(pe));
+    if (absent.empty()) return {};
+    return fmt::format("  PE{} {} run{} on other hosts or {} not started\n", absent.size() == 1 ? "" : "s",
+                       topology::pe_ranges(absent), absent.size() == 1 ? "s" : "", absent.size() == 1 ? "has" : "have");
 }
 
 std::string describe_job(const JobInProgress& job, std::int64_t now) {
@@ -148,7 +157,7 @@ std::string describe_job(const JobInProgress& job, std::int64_t now) {
     }
     text += topology::render_table(rows, 2);
     for (const std::string& sentence : disagreements_of(job)) text += fmt::format("  {}\n", sentence);
-    return text;
+    return text + describe_absent(job);
 }
 
 }  // namespace
@@ -175,10 +184,9 @@ Status read_segment(int descriptor, std::vector<JobInProgress>& jobs) {
 JobsReport find_jobs() {
     JobsReport report;
     Search search(report);
-    std::error_code error;
-    for (fs::directory_iterator all("/proc", error); !error && all != fs::directory_iterator(); all.increment(error))
-        if (is_number(all->path().filename().string())) search.examine(all->path());
-    if (error) report.notes.push_back(fmt::format("/proc cannot be read: {}", error.message()));
+    const std::vector<pid_t> processes = list_processes();  // at least this one
+    for (const pid_t process : processes) search.examine(fmt::format("/proc/{}", process));
+    if (processes.empty()) report.notes.push_back("/proc cannot be read, so jobs cannot be found: mount it");
     search.add_notes();
     for (JobInProgress& job : report.jobs)
         std::ranges::sort(job.pes, {}, [](const PeInProgress& pe) { return pe.progress.pe; });

@@ -9,6 +9,7 @@
 #include "core/base/host_facts.hpp"
 #include "core/base/parse.hpp"
 #include "core/base/version.hpp"
+#include "core/npu/check/report/sequence.hpp"
 #include "topology/report/describe.hpp"
 
 namespace npushmem::info {
@@ -16,6 +17,8 @@ namespace npushmem::info {
 namespace {
 
 constexpr std::size_t max_columns = 100;
+constexpr std::size_t name_columns = 14;
+constexpr std::size_t max_reason = 3 * (max_columns - name_columns);
 
 PluginNames names_of(PluginKind kind, const PluginReport& plugins) {
     PluginNames names;
@@ -107,7 +110,7 @@ std::string verdict(const Summary& summary) {
         return fmt::format("Ready: npushmem-run -n {} ./program; npushmem-info --help lists the reports",
                            summary.job.pes);
     constexpr std::string_view advice = "; see npushmem-info --doctor";
-    return cut_to(max_columns - advice.size(), "Not ready: " + summary.first_problem) + std::string(advice);
+    return cut_to(max_reason, "Not ready: " + summary.first_problem) + std::string(advice);
 }
 
 }  // namespace
@@ -144,6 +147,12 @@ std::string describe(const Summary& summary) {
     const auto add = [&lines](std::string_view name, const std::string& value) {
         lines.push_back(fmt::format("{:<13} {}", name, value));
     };
+    const auto add_reason = [&add](std::string_view name, const std::string& value) {
+        for (const std::string& line : npu::check::wrapped(cut_to(max_reason, value), max_columns - name_columns)) {
+            add(name, line);
+            name = {};
+        }
+    };
     lines.push_back(
         fmt::format("npushmem {}.{}.{}", library_version.major, library_version.minor, library_version.patch));
     add("library", summary.library.empty() ? "not found" : summary.library);
@@ -164,12 +173,12 @@ std::string describe(const Summary& summary) {
                                 topology::counted(static_cast<std::size_t>(summary.job.pes), "PE")));
     const RemotePreview& remote = summary.job.remote;
     add("  transports", text_of_routes(summary.job.routes));
-    add("  other hosts", fmt::format("{} ({})", remote.name.empty() ? "none" : remote.name, remote.why));
-    add("  barrier", summary.job.barrier.empty() ? "unknown: the preview failed" : summary.job.barrier);
+    add_reason("  other hosts", fmt::format("{} ({})", remote.name.empty() ? "none" : remote.name, remote.why));
+    add_reason("  barrier", summary.job.barrier.empty() ? "unknown: the preview failed" : summary.job.barrier);
     add("  NICs", text_of_nics(summary.job));
     add("checks", fmt::format("{}, {} (npushmem-info --doctor)", topology::counted(summary.problems, "problem"),
                               topology::counted(summary.notes, "note")));
-    lines.push_back(verdict(summary));
+    for (std::string& line : npu::check::wrapped(verdict(summary), max_columns)) lines.push_back(std::move(line));
     std::string text;
     for (const std::string& line : lines) text += cut_to(max_columns, line) + "\n";
     return text;

@@ -27,7 +27,7 @@ void PrintTo(const Call& call, std::ostream* out) { *out << call.step; }
 
 constexpr Call calls[] = {
     {"barrier", "barrier"},  {"sync", "sync"}, {"wait_until", "wait=5"}, {"signal_wait", "signal_wait"},
-    {"malloc", "malloc=64"}, {"free", "free"}, {"finalize", "finalize"},
+    {"malloc", "malloc=64"}, {"free", "free"}, {"finalize", "finalize"}, {"stream_wait", "stream_wait=5"},
 };
 
 struct TransportSetup {

@@ -52,16 +52,16 @@ std::vector<TransportSetup> setups_with_unmapped_self() {
 }
 
 constexpr const char* families[] = {
-    "active_sets",      "rma",       "checks",  "contexts",      "threads",   "handles",         "teams",
-    "collectives",      "atomics",   "waits",   "ordering",      "heap",      "setup",           "errors",
-    "openshmem",        "overloads", "statics", "statics_fixed", "statics_c", "statics_c_fixed", "streams",
-    "openshmem_habits", "selections"};
+    "active_sets",      "rma",        "checks",  "contexts",      "threads",   "handles",         "teams",
+    "collectives",      "atomics",    "waits",   "ordering",      "heap",      "setup",           "errors",
+    "openshmem",        "overloads",  "statics", "statics_fixed", "statics_c", "statics_c_fixed", "streams",
+    "openshmem_habits", "selections", "half",    "typed_streams"};
 
 // Programs that report failing calls on standard error.
 bool reports_errors(std::string_view family) {
     return family == "heap" || family == "checks" || family == "handles" || family == "teams" || family == "setup" ||
            family == "errors" || family == "statics" || family == "statics_fixed" || family == "streams" ||
-           family == "selections";
+           family == "selections" || family == "half" || family == "typed_streams";
 }
 
 // Removes the lines that begin with the library's prefix.

@@ -72,6 +72,21 @@ TEST_P(HangReport, NamesTheObjectThatAPeWaitsFor) {
     world.expect_success();
 }
 
+TEST_P(HangReport, NamesTheWaitOfAKernel) {
+    PlainWorld world(2, {"id", "attr", "calloc=64", "1:hold", "0:kernel_wait=7", "1:put=0", "finalize"},
+                     reports_soon(GetParam()));
+    expect_report(world, "s in a kernel for a value in symmetric memory");
+    world.release();
+    world.expect_success();
+}
+
+TEST_P(HangReport, NamesTheDestructionOfATeam) {
+    PlainWorld world(2, {"id", "attr", "team", "1:hold", "destroy", "finalize"}, reports_soon(GetParam()));
+    expect_report(world, "s in team destroy #1 of the team of PEs 0 to 1, every 1 for the other PEs to destroy a team");
+    world.release();
+    world.expect_success();
+}
+
 INSTANTIATE_TEST_SUITE_P(Api, HangReport, ::testing::Values("self,p2p", "self,nomap(p2p)"),
                          [](const auto& parameter) { return parameter.index == 0 ? "mapped" : "not_mapped"; });
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "npushmem/plugin/abi.h"
 #include "tests/integration/api/leftovers.hpp"
 #include "tests/integration/api/transport_selections.hpp"
 #include "tests/integration/run/job_under_test.hpp"
@@ -76,6 +77,37 @@ TEST_P(RemoteTransport, ReportsAPeOfAnotherHostThatHasExited) {
                 {"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_INFO=0", "NPUSHMEM_TIMEOUT=30s"});
     EXPECT_NE(status, 0);
     EXPECT_THAT(report, AllOf(HasSubstr("PE 2 has died or finalized"), Not(HasSubstr(": timed out"))));
+}
+
+// It neither finalizes nor sends anything, and without a limit for silence only its host knows that it has ended.
+TEST_P(RemoteTransport, ReportsAPeOfAnotherHostThatHasEndedWithoutFinalize) {
+    const auto [status, report] = run_job({"-n", "3", "--nodes", "3", std::string(API_TEST_FOLDER) + "/api_scenario",
+                                           "init", "barrier", "2:exit=0", "barrier"},
+                                          {"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_INFO=0"});
+    EXPECT_NE(status, 0);
+    EXPECT_THAT(report, HasSubstr("PE 2"));
+}
+
+// The holder lives on the other host and cannot release it any more; a PE of the home's host still maps the word.
+TEST_P(RemoteTransport, ALockIsLostWithItsHomePe) {
+    const std::string peer_dead = std::to_string(NPUSHMEM_E_PEER_DEAD);
+    const auto [status, report] =
+        run_job({"-n", "4", "--nodes", "2", std::string(API_TEST_FOLDER) + "/api_scenario", "init", "calloc=64",
+                 "2:lock=1", "barrier", "1:die=9", "0:lock=1", "0:code=" + peer_dead, "0:test_lock=1",
+                 "0:code=" + peer_dead, "0:put=2", "2:poll=7", "finalize"},
+                {"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_INFO=0", "NPUSHMEM_ON_PEER_DEATH=survive"});
+    EXPECT_EQ(status, 128 + 9) << report;
+    EXPECT_THAT(report,
+                AllOf(HasSubstr("PE 1, whose memory has the lock, is dead, so PE 2 on another host cannot release it"),
+                      Not(HasSubstr("scenario"))));
+}
+
+TEST_P(RemoteTransport, ReportsAPeThatExitsInAHandlerThatInterruptsACall) {
+    const auto [status, report] =
+        run_job({"-n", "3", "--nodes", "3", std::string(API_TEST_FOLDER) + "/api_openshmem_mistakes", "interrupt"},
+                {"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_INFO=0"});
+    EXPECT_NE(status, 0);
+    EXPECT_THAT(report, AllOf(HasSubstr("PE 2"), Not(HasSubstr("shmem_finalize"))));
 }
 
 TEST_P(RemoteTransport, KernelsReachOtherHostsInBothModes) {

@@ -87,6 +87,16 @@ TEST(OpenshmemPrograms, ReportAnExitedPeOverEveryTransport) {
     }
 }
 
+// A finalize would wait for locks that its own thread holds, and for a barrier that this thread has not left.
+TEST(OpenshmemPrograms, ExitInAHandlerThatInterruptsACall) {
+    for (const char* transports : {"self,p2p", "self,nomap(p2p)", "hccs"}) {
+        const JobResult job = run_mistakes({std::string("NPUSHMEM_TRANSPORTS=") + transports}, {"interrupt"}, 3);
+        EXPECT_NE(job.status, 0) << transports;
+        EXPECT_THAT(job.errors, AllOf(HasSubstr("PE 2 has died or finalized"), Not(HasSubstr("shmem_finalize"))))
+            << transports;
+    }
+}
+
 TEST(OpenshmemPrograms, EndTheJobByTheStandardsName) {
     const JobResult job = run_mistakes({}, {"end"}, 3);
     EXPECT_EQ(job.status, 5) << job.errors;

@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/tools/run/exit_record.hpp"
 #include "tests/integration/run/job_under_test.hpp"
 
 namespace npushmem::run {
@@ -153,6 +154,14 @@ TEST_F(TopologyJobs, ANicThatIsGoneByTheTimeItIsUsedEndsTheStart) {
     EXPECT_NE(job->end(), 0);
     EXPECT_THAT(job->errors(), HasSubstr("NIC mlx5_1:1 was assigned to PE 1, but the transport no longer offers it"));
     EXPECT_THAT(job->errors(), HasSubstr("NPUSHMEM_HCA_LIST=^mlx5_1:1"));
+}
+
+// The supervisor removes the table of a job; without it the launcher does. TearDown looks.
+TEST_F(TopologyJobs, AKilledSupervisorLeavesNoTable) {
+    auto job = start({});
+    EXPECT_EQ(job->reports(1).at(0).word, "ready");
+    ASSERT_EQ(::kill(job->supervisor(), SIGKILL), 0);
+    EXPECT_EQ(job->end(), exit_launcher_failed) << job->errors();
 }
 
 TEST_F(TopologyJobs, AWrongFileEndsTheStartWhateverTheTransports) {

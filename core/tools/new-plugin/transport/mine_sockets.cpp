@@ -145,7 +145,8 @@ Result<Address> Address::decode(const npushmem_peer& peer) {
     std::memcpy(&out, peer.address, sizeof out);
     const bool ends = std::memchr(out.name, 0, sizeof out.name) != nullptr;
     if (!ends || !std::string_view(out.name).starts_with(name_prefix))
-        return Status{Code::protocol, "the address of PE " + std::to_string(peer.pe) + " is none of transport mine"};
+        return Status{Code::protocol,
+                      "the address of PE " + std::to_string(peer.pe) + " is not an address of transport mine"};
     return out;
 }
 

@@ -91,7 +91,7 @@ Result<Handle> Handle::decode(std::span<const std::byte> bytes, int pe) {
     std::memcpy(&out, bytes.data(), sizeof out);
     if (out.checksum != checksum_of(out))
         return Status{Code::protocol, "a memory handle of PE " + std::to_string(pe) +
-                                          " is damaged, or none of transport mine: its checksum is wrong"};
+                                          " is damaged, or not a handle of transport mine: its checksum is wrong"};
     if (pe < 0 || out.pe != static_cast<std::uint64_t>(pe))
         return Status{Code::argument,
                       "a memory handle of PE " + std::to_string(out.pe) + " was given for PE " + std::to_string(pe)};

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program of OpenSHMEM that makes mistakes: each is reported under the name by which the function was called, before
  * the start as well. "size" as its argument: prints what the heap holds at least. "leave <status>": the last PE
- * exits with that status while the others wait for it twice; "fork": each PE has a child that ends by itself;
- * "end": the last PE ends the job with status 5. */
+ * exits with that status while the others wait for it twice; "interrupt": the last PE exits with status 0 in a signal
+ * handler that interrupts its barrier, and the others enter that barrier and another one after it has ended; "fork":
+ * each PE has a child that ends by itself; "end": the last PE ends the job with status 5. */
+#include <errno.h>
+#include <sched.h>
 #include <shmem.h>
 #include <shmemx.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,6 +63,35 @@ static int leave(int status) {
     return 1;
 }
 
+static volatile sig_atomic_t in_barrier = 0;
+
+/* The thread has run between two signals, so the later ones find it inside the call. */
+static void exit_at_tenth_signal(int signal) {
+    (void)signal;
+    if (in_barrier > 0 && ++in_barrier > 10) exit(0);
+}
+
+static int interrupt(void) {
+    static int last_pe_process = 0;
+    shmem_init();
+    const int last = shmem_n_pes() - 1;
+    const int process = getpid();
+    if (shmem_my_pe() == last)
+        for (int pe = 0; pe < last; ++pe) shmem_int_p(&last_pe_process, process, pe);
+    shmem_barrier_all();
+    if (shmem_my_pe() == last) {
+        const struct itimerval every_ms = {{0, 1000}, {0, 1000}};
+        signal(SIGALRM, exit_at_tenth_signal);
+        setitimer(ITIMER_REAL, &every_ms, NULL);
+        in_barrier = 1;
+    } else {
+        while (kill(last_pe_process, 0) == 0 || errno != ESRCH) sched_yield();
+    }
+    shmem_barrier_all();
+    shmem_barrier_all();
+    return 1;
+}
+
 static int end_job(void) {
     shmem_init();
     if (shmem_my_pe() == shmem_n_pes() - 1) shmem_global_exit(5);
@@ -77,6 +111,7 @@ static int fork_children(void) {
 
 int main(int count, char** arguments) {
     if (count > 2 && strcmp(arguments[1], "leave") == 0) return leave(atoi(arguments[2]));
+    if (count > 1 && strcmp(arguments[1], "interrupt") == 0) return interrupt();
     if (count > 1 && strcmp(arguments[1], "end") == 0) return end_job();
     if (count > 1 && strcmp(arguments[1], "fork") == 0) return fork_children();
     if (count > 1 && strcmp(arguments[1], "size") == 0) {

@@ -9,7 +9,12 @@
 //     attr             init_attr with the id                     init           init from the environment
 //     finalize  barrier  sync  quiet  free
 //     malloc=<bytes>   the object that the next steps use         wait=<value>  wait_until it has that value
+//     stream_wait=<value>  the same in a stream
 //     signal_wait      for a signal that nobody sends             put=<pe>      a value into the object of that PE
+//     kernel_wait=<value>  a kernel waits until the object has that value
+//     team  destroy    a team of all PEs
+//     lock=<pe>  test_lock=<pe>  a lock behind the object whose home is that PE, of 4 PEs
+//     poll=<value>     reads the object until it has that value; no death ends it
 //     ring             all put to the right and check what they got
 //     code=<code>      the last failure has this code; clears it
 //     print            the last failure's code and text to standard output; clears it
@@ -101,6 +106,22 @@ private:
         npushmem_free(word);
     }
 
+    void wait_in_a_kernel(std::uint64_t value) {
+        npushmemx_stream_t stream = nullptr;
+        if (npushmemx_stream_create(&stream) != 0) end("no stream");
+        (void)npushmemx_signal_wait_until_on_stream(reinterpret_cast<std::uint64_t*>(object_), NPUSHMEM_CMP_EQ, value,
+                                                    stream);
+        if (npushmemx_stream_synchronize(stream) != 0) end("the kernel failed");
+        npushmemx_stream_destroy(stream);
+    }
+
+    // Adjacent words have adjacent homes.
+    [[nodiscard]] long* lock_of(int home) const {
+        long* word = object_ + 1;
+        while (reinterpret_cast<std::uintptr_t>(word) / sizeof *word % 4 != static_cast<unsigned>(home)) ++word;
+        return word;
+    }
+
     void require_code(int expected) const {
         const char* message = nullptr;
         const int code = npushmemx_last_error(&message);
@@ -138,6 +159,7 @@ private:
     int nranks_ = number("SCENARIO_NRANKS", number("NPUSHMEM_NPES", -1));
     npushmemx_uniqueid_t id_{};
     long* object_ = nullptr;
+    npushmem_team_t team_ = NPUSHMEM_TEAM_INVALID;
     const std::map<std::string, Step> steps_{
         {"id", [this](const std::string&) { make_or_read_id(); }},
         {"spoil", [this](const std::string& byte) { id_.bytes[std::atoi(byte.c_str())] ^= 1; }},
@@ -162,9 +184,27 @@ private:
          [this](const std::string& value) {
              npushmem_long_wait_until(object_, NPUSHMEM_CMP_EQ, std::atol(value.c_str()));
          }},
+        {"stream_wait",
+         [this](const std::string& value) {
+             (void)npushmemx_long_wait_until_on_stream(object_, NPUSHMEM_CMP_EQ, std::atol(value.c_str()), nullptr);
+             (void)npushmemx_stream_synchronize(nullptr);
+         }},
         {"signal_wait",
          [this](const std::string&) {
              npushmem_signal_wait_until(reinterpret_cast<std::uint64_t*>(object_), NPUSHMEM_CMP_NE, 0);
+         }},
+        {"kernel_wait",
+         [this](const std::string& value) { wait_in_a_kernel(std::strtoull(value.c_str(), nullptr, 10)); }},
+        {"team",
+         [this](const std::string&) {
+             npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 0, 1, nranks_, nullptr, 0, &team_);
+         }},
+        {"destroy", [this](const std::string&) { npushmem_team_destroy(team_); }},
+        {"lock", [this](const std::string& home) { npushmem_set_lock(lock_of(std::atoi(home.c_str()))); }},
+        {"test_lock", [this](const std::string& home) { (void)npushmem_test_lock(lock_of(std::atoi(home.c_str()))); }},
+        {"poll",
+         [this](const std::string& value) {
+             while (npushmem_long_atomic_fetch(object_, rank_) != std::atol(value.c_str())) npushmem_quiet();
          }},
         {"put", [this](const std::string& pe) { npushmem_long_p(object_, 7, std::atoi(pe.c_str())); }},
         {"ring", [this](const std::string&) { ring(); }},

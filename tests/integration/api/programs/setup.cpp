@@ -111,6 +111,10 @@ void test_wrong_attributes(Checker& check) {
     refused("attr without rank", NPUSHMEM_E_ARGUMENT, npushmemx_init_attr(NPUSHMEMX_INIT_WITH_UNIQUEID, &attr),
             {"set_attr_uniqueid_args"});
     refused("unknown flags", NPUSHMEM_E_ARGUMENT, npushmemx_init_attr(64, &attr), {"0x40"});
+    refused("two ways to start", NPUSHMEM_E_ARGUMENT,
+            npushmemx_init_attr(NPUSHMEMX_INIT_WITH_UNIQUEID | NPUSHMEMX_INIT_WITH_SHMEM, &attr), {"0x5"});
+    refused("no communicator", NPUSHMEM_E_ARGUMENT, npushmemx_init_attr(NPUSHMEMX_INIT_WITH_MPI_COMM, &attr),
+            {"communicator"});
     refused("nowhere to put an id", NPUSHMEM_E_ARGUMENT, npushmemx_get_uniqueid(nullptr), {"NULL"});
     attr.version_major = NPUSHMEMX_VERSION_MAJOR + 1;
     refused("a program of a newer version", NPUSHMEM_E_MISMATCH, npushmemx_init_attr(0, &attr),

@@ -292,12 +292,54 @@ void test_shared(Checker& check, const Job& job, long* word) {
     npushmem_team_destroy(team);
 }
 
+// The teams of hosts, in jobs of one host and of several: each PE is at one place of one host.
+void test_host_teams(Checker& check, const Job& job, long* word) {
+    Members node;
+    Members same_place;
+    npushmemx_route_t route = {};
+    for (int pe = 0; pe < job.npes; ++pe) {
+        route.struct_size = sizeof route;
+        check.equal("route", 0, npushmemx_get_route(pe, &route));
+        if (route.same_host != 0) node.push_back(pe);
+    }
+    check_team(check, job, "node", NPUSHMEMX_TEAM_NODE, node);
+    auto* places = static_cast<long*>(npushmem_malloc(static_cast<std::size_t>(job.npes) * sizeof(long)));
+    *word = npushmem_team_my_pe(NPUSHMEMX_TEAM_NODE);
+    check.equal("places", 0, npushmem_long_fcollect(NPUSHMEM_TEAM_WORLD, places, word, 1));
+    for (int pe = 0; pe < job.npes; ++pe)
+        if (places[pe] == *word) same_place.push_back(pe);
+    check_team(check, job, "same place", NPUSHMEMX_TEAM_SAME_MYPE_NODE, same_place);
+    npushmem_barrier_all();
+    npushmem_free(places);
+    use_team(check, "node", NPUSHMEMX_TEAM_NODE, word);
+    use_team(check, "same place", NPUSHMEMX_TEAM_SAME_MYPE_NODE, word);
+    for (npushmem_team_t team : {NPUSHMEMX_TEAM_NODE, NPUSHMEMX_TEAM_SAME_MYPE_NODE}) {
+        check.equal("team_barrier", 0, npushmemx_team_barrier(team));
+        npushmem_team_destroy(team);
+        check.failed_with("destroying a team of hosts", NPUSHMEM_E_ARGUMENT, {"predefined"});
+    }
+    check.that("team_barrier of no team", npushmemx_team_barrier(NPUSHMEM_TEAM_INVALID) != 0);
+    check.failed_with("team_barrier of no team", NPUSHMEM_E_ARGUMENT, {"npushmemx_team_barrier"});
+}
+
+// Puts are complete at their targets after a barrier of the team.
+void test_team_barrier(Checker& check, const Job& job, long* word) {
+    for (long round = 1; round <= 20; ++round) {
+        npushmem_long_p(word, round * 100 + job.me, job.right());
+        check.equal("team_barrier", 0, npushmemx_team_barrier(NPUSHMEM_TEAM_WORLD));
+        check.equal("after team_barrier", round * 100 + job.left(), *word);
+        check.equal("team_barrier", 0, npushmemx_team_barrier(NPUSHMEM_TEAM_WORLD));
+    }
+}
+
 void test_teams(Checker& check, const Job& job) {
     Members world;
     for (int pe = 0; pe < job.npes; ++pe) world.push_back(pe);
     auto* word = static_cast<long*>(npushmem_calloc(1, sizeof(long)));
     check_team(check, job, "world", NPUSHMEM_TEAM_WORLD, world);
     test_shared(check, job, word);
+    test_host_teams(check, job, word);
+    test_team_barrier(check, job, word);
     npushmem_barrier_all();
     test_strided(check, job, NPUSHMEM_TEAM_WORLD, world, 1, word);
     test_2d(check, job, word);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <set>
 
 #include "core/base/config.hpp"
@@ -170,6 +171,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, MalformedVariable,
                                            Malformed{"TIMEOUT", "soon", "such as 2.5s"},
                                            Malformed{"NIC_POLICY", "best", "balanced, nearest"},
                                            Malformed{"ON_ERROR", "panic", "job, report, exit"},
+                                           Malformed{"ON_PEER_DEATH", "cry", "job, survive"},
                                            Malformed{"DEBUG", "loud", "error, warn, info, debug, trace"},
                                            Malformed{"NPU_BLOCKS", "0", "between 1 and 1024"}));
 
@@ -216,6 +218,16 @@ TEST(CheckTyped, AcceptsTheTypesOfTheInterface) {
     EXPECT_TRUE(check_typed("size", "4K").ok());
     EXPECT_TRUE(check_typed("list", "a,b").ok());
     EXPECT_THAT(check_typed("colour", "red").message(), HasSubstr("unknown type 'colour'"));
+}
+
+TEST(ProcessEnvironment, IsEmptyForAProgramThatHasGainedPrivileges) {
+    ASSERT_EQ(::setenv("NPUSHMEM_CONFIG_TEST", "seen", 1), 0);
+    EXPECT_EQ(ProcessEnvironment(false).get("NPUSHMEM_CONFIG_TEST"), "seen");
+    EXPECT_TRUE(ProcessEnvironment(false).npushmem_variables().contains("NPUSHMEM_CONFIG_TEST"));
+    EXPECT_EQ(ProcessEnvironment(true).get("NPUSHMEM_CONFIG_TEST"), std::nullopt);
+    EXPECT_TRUE(ProcessEnvironment(true).npushmem_variables().empty());
+    ::unsetenv("NPUSHMEM_CONFIG_TEST");
+    EXPECT_FALSE(has_gained_privileges());
 }
 
 }  // namespace

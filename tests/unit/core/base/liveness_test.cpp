@@ -93,6 +93,13 @@ TEST(ProcessLiveness, NamesTheFirstDeadPeOfTheRange) {
     EXPECT_EQ(liveness.find_dead({4, 1, 5}), std::nullopt) << "PEs beyond the table are not known to be dead";
 }
 
+TEST(ListProcesses, ContainsThisProcessAndItsChildren) {
+    const Child child;
+    const std::vector<pid_t> processes = list_processes();
+    EXPECT_THAT(processes, ::testing::IsSupersetOf({::getpid(), child.pid()}));
+    EXPECT_THAT(processes, ::testing::Each(::testing::Gt(0)));
+}
+
 }  // namespace
 
 }  // namespace npushmem

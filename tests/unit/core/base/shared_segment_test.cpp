@@ -160,20 +160,34 @@ TEST(SharedSegment, AttachRejectsAHandleOfOtherMemory) {
     EXPECT_THAT(SharedSegment::attach(handle).status().message(), HasSubstr("cannot open the memory of process"));
 }
 
-// Tries to create a segment under a limit, prints the error, and exits.
-[[noreturn]] void make_under_a_file_limit() {
+void limit_file_size() {
     rlimit limit{};
     limit.rlim_cur = limit.rlim_max = 4096;
     setrlimit(RLIMIT_FSIZE, &limit);
-    const auto refused = SharedSegment::create(mebibyte, "");
+}
+
+[[noreturn]] void print_and_exit(const Result<SharedSegment>& refused) {
     std::fprintf(stderr, "%s", refused.status().message().c_str());
     std::_Exit(refused.ok() ? 1 : 0);
+}
+
+[[noreturn]] void make_under_a_file_limit() {
+    limit_file_size();
+    print_and_exit(SharedSegment::create(mebibyte, ""));
+}
+
+// The process that made the segment has no limit.
+[[noreturn]] void attach_under_a_file_limit() {
+    const auto segment = SharedSegment::create(mebibyte, "");
+    limit_file_size();
+    print_and_exit(SharedSegment::attach(segment.value().handle()));
 }
 
 // In a child, because only privileged processes can raise the limit again.
 TEST(SharedSegmentDeathTest, AFileSizeLimitIsAnErrorNotASignal) {
     ::testing::FLAGS_gtest_death_test_style = "threadsafe";
     EXPECT_EXIT(make_under_a_file_limit(), ::testing::ExitedWithCode(0), "ulimit -f");
+    EXPECT_EXIT(attach_under_a_file_limit(), ::testing::ExitedWithCode(0), "ulimit -f");
 }
 
 }  // namespace

@@ -54,7 +54,10 @@ TEST_F(RemoteAccessTest, ProgressReachesATransportThatOnlyReceives) {
 TEST_F(RemoteAccessTest, PassesAsynchronousErrorsOnWithTheirPe) {
     reach_with(everything);
     std::vector<std::pair<int, Code>> events;
-    peers->on_event([&](int pe, Code code) { events.emplace_back(pe, code); });
+    peers->on_event([&](int pe, Code code) {
+        events.emplace_back(pe, code);
+        return false;
+    });
     EXPECT_CALL(transport, progress()).WillOnce(Return(Code::ok));
     EXPECT_CALL(transport, poll_event(_)).WillOnce([](npushmem_event& event) {
         event.code = static_cast<std::int32_t>(Code::unreachable);
@@ -66,6 +69,24 @@ TEST_F(RemoteAccessTest, PassesAsynchronousErrorsOnWithTheirPe) {
     EXPECT_EQ(status.code(), Code::unreachable);
     EXPECT_EQ(status.message(), "transport mock: the cable is gone");
     EXPECT_EQ(events, (std::vector{std::pair{1, Code::unreachable}}));
+    end();
+}
+
+// The program that knows of a death needs no more failures because of it.
+TEST_F(RemoteAccessTest, AnAcknowledgedDeathFailsNoQuiet) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    bool is_known = false;
+    peers->on_failure([&is_known](int pe) { return is_known && pe == 1; });
+    peers->survive_deaths();
+    EXPECT_CALL(transport, put(9, _, _)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, quiet(9)).Times(2).WillRepeatedly(Return(Code::timeout));
+    const long source = 1;
+    EXPECT_TRUE(access->put(1, 0, &source, sizeof source, RemoteAccess::Completion::deferred).ok());
+    EXPECT_EQ(access->quiet().code(), Code::peer_dead) << "whatever the transport calls it";
+    is_known = true;
+    EXPECT_TRUE(access->quiet().ok());
     end();
 }
 

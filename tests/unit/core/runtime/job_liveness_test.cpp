@@ -108,6 +108,43 @@ TEST_F(JobLivenessTest, KeepsTheFirstRecordedPe) {
     EXPECT_EQ(block(0).first_dead_pe.load(), 4);
 }
 
+TEST_F(JobLivenessTest, AJobThatSurvivesDeathsNamesTheDeadPeItself) {
+    watch({1, 3});
+    note(1, 3);
+    std::vector<int> own;
+    liveness->survive_deaths();
+    liveness->on_own_finding([&own](int pe) { own.push_back(pe); });
+    EXPECT_EQ(liveness->find_dead(PeRange::one(1)), 1);
+    EXPECT_EQ(block(0).first_dead_pe.load(), 0);
+    unmapped = {2};
+    departed(2, 0);
+    EXPECT_EQ(liveness->find_dead(PeRange::one(2)), 2);
+    EXPECT_EQ(own, (std::vector<int>{1, 3})) << "PE 3 too; the death of PE 2 was reported by another PE";
+    liveness->mark_lost(2);
+    EXPECT_EQ(liveness->find_dead(PeRange::one(2)), 2);
+    EXPECT_EQ(own, (std::vector<int>{1, 3, 2}));
+}
+
+TEST_F(JobLivenessTest, AcknowledgedPesAreNotAwaited) {
+    watch({});
+    const auto awaited = [this] {
+        std::vector<int> pes;
+        const PeRange range = liveness->awaited_pes();
+        for (int i = 0; i < range.count; ++i) pes.push_back(range.at(i));
+        return pes;
+    };
+    EXPECT_EQ(awaited(), (std::vector<int>{0, 1, 2, 3}));
+    EXPECT_FALSE(liveness->is_acknowledged(2));
+    liveness->acknowledge(2);
+    liveness->acknowledge(2);
+    EXPECT_TRUE(liveness->is_acknowledged(2));
+    EXPECT_EQ(awaited(), (std::vector<int>{0, 1, 3}));
+    liveness->acknowledge(0);
+    EXPECT_EQ(awaited(), (std::vector<int>{1, 3}));
+    EXPECT_TRUE(liveness->is_acknowledged(0) && liveness->is_acknowledged(2));
+    EXPECT_FALSE(liveness->is_acknowledged(3));
+}
+
 TEST_F(JobLivenessTest, TerminatesIfRecordsFormACycle) {
     watch({1, 2});
     note(1, 2);

@@ -158,6 +158,24 @@ TEST_F(RuntimeTest, AFailureAfterTheBootstrapIsReportedToTheOthersAndUndone) {
     EXPECT_EQ(open_descriptors(), before);
 }
 
+// PEs with equal reports: the launcher merges them.
+TEST_F(RuntimeTest, TheSameFailureOfAnotherPeIsNoCause) {
+    sources.transport_failure = {Code::plugin_missing, "no such plugin"};
+    EXPECT_CALL(*sources.bootstrap, check())
+        .WillRepeatedly(
+            Return(Status{Code::aborted, "rank 1 aborted the job: start-up failed at transports: no such plugin"}));
+    EXPECT_EQ(start().status().message(), "start-up failed at transports: no such plugin");
+}
+
+TEST_F(RuntimeTest, AFailureOfAnotherPeIsNamedAsTheCause) {
+    sources.transport_failure = {Code::system, "no memory"};
+    EXPECT_CALL(*sources.bootstrap, check())
+        .WillRepeatedly(Return(Status{Code::aborted, "rank 1 aborted the job: start-up failed at bootstrap: full"}));
+    EXPECT_EQ(start().status().message(),
+              "start-up failed at transports: no memory; because rank 1 aborted the job: start-up failed at bootstrap: "
+              "full");
+}
+
 TEST_F(RuntimeTest, AnUnreachablePeFailsTheStart) {
     ON_CALL(*sources.transport, reach(_)).WillByDefault(Return(Reach{0, 0, 0, "cable cut"}));
     EXPECT_CALL(*sources.bootstrap, abort(_));

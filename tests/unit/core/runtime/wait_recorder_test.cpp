@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 
+#include "core/base/liveness.hpp"
 #include "core/team/collective_calls.hpp"
 #include "tests/fakes/fake_os.hpp"
 
@@ -27,8 +28,11 @@ protected:
             control(local_pes_[i]).pe = local_pes_[i];
             control(local_pes_[i]).slice_bytes = sizeof(ControlBlock);
             control(local_pes_[i]).state = static_cast<std::uint32_t>(PeState::running);
+            control(local_pes_[i]).process = this_process().pid;
+            control(local_pes_[i]).process_start = this_process().start;
         }
-        recorder_.start({1, 4, local_pes_, [this](int pe) { return &control(pe); }, report_after}, log_);
+        const auto remote_state = [](int pe) { return pe == 3 ? RemotePeState::lost : RemotePeState::unknown; };
+        recorder_.start({1, 4, local_pes_, [this](int pe) { return &control(pe); }, report_after, remote_state}, log_);
     }
     ControlBlock& control(int pe) { return blocks_[static_cast<std::size_t>(pe) - 1]; }
     PeWait recorded() { return control(1).progress.wait.read().value_or(PeWait{}); }
@@ -118,8 +122,15 @@ TEST_F(WaitRecorderTest, ReportsOncePerPeriod) {
     const std::string once = errors_of([&] { wait(waiter_, 100s, {.what = "a barrier"}); });
     EXPECT_THAT(once, HasSubstr("PE 1 has waited 60.0 s for a barrier"));
     EXPECT_THAT(once, HasSubstr("PE 2 has no long wait in the library"));
+    EXPECT_THAT(once, HasSubstr("PEs 0,3 run on other hosts, whose reports cover them; PE 3 is lost"));
     EXPECT_THAT(once, Not(HasSubstr("waited 120")));
     EXPECT_THAT(errors_of([&] { wait(waiter_, 130s, {.what = "a barrier"}); }), HasSubstr("waited 120."));
+}
+
+TEST_F(WaitRecorderTest, ReportsThatAPeHasEnded) {
+    start(60s);
+    ++control(2).process_start;  // another process has its number by now
+    EXPECT_THAT(errors_of([&] { wait(waiter_, 100s, {.what = "a barrier"}); }), HasSubstr("PE 2 has ended"));
 }
 
 TEST_F(WaitRecorderTest, DoesNotReportWhenAnotherPeOfTheHostHasReported) {

@@ -90,6 +90,19 @@ TEST(WaitReport, ComparesCallsWithinATeam) {
     EXPECT_THAT(describe_disagreements(std::vector{pes[0], pes[2]}, 3), IsEmpty());
 }
 
+TEST(WaitReport, StatesThatItCoversOneHost) {
+    const std::vector<int> here{0, 1, 4};
+    EXPECT_EQ(describe_other_hosts(std::vector{0, 1}, 2, nullptr), "");
+    EXPECT_EQ(describe_other_hosts(std::vector{0}, 2, nullptr), "PE 1 runs on another host, whose report covers it");
+    EXPECT_EQ(describe_other_hosts(here, 8, nullptr), "PEs 2-3,5-7 run on other hosts, whose reports cover them");
+    const auto known = [](int pe) {
+        if (pe == 3) return RemotePeState::lost;
+        return pe > 5 ? RemotePeState::finalized : RemotePeState::unknown;
+    };
+    EXPECT_EQ(describe_other_hosts(here, 8, known),
+              "PEs 2-3,5-7 run on other hosts, whose reports cover them; PE 3 is lost; PEs 6-7 have finalized");
+}
+
 TEST(WaitReport, ReadsAControlBlock) {
     const auto control = std::make_unique<ControlBlock>();
     control->pe = 5;

@@ -31,19 +31,19 @@ public:
     [[nodiscard]] TeamTable& table(int pe) { return *pes_[static_cast<std::size_t>(pe)]->table; }
     [[nodiscard]] int pes() const { return memory_.pes(); }
     // All PEs find it dead from now on.
-    void kill(int pe) { dead_.store(pe, std::memory_order_relaxed); }
+    void kill(int pe) { dead_.fetch_or(1U << pe, std::memory_order_relaxed); }
 
 private:
-    // Relaxed: only the number matters.
+    // Relaxed: only the bits matter.
     struct Watch final : Liveness {
-        explicit Watch(const std::atomic<int>& dead) : dead_(dead) {}
+        explicit Watch(const std::atomic<unsigned>& dead) : dead_(dead) {}
         std::optional<int> find_dead(const PeRange& pes) override {
-            const int dead = dead_.load(std::memory_order_relaxed);
+            const unsigned dead = dead_.load(std::memory_order_relaxed);
             for (int i = 0; i < pes.count; ++i)
-                if (pes.at(i) == dead) return dead;
+                if ((dead >> pes.at(i) & 1U) != 0) return pes.at(i);
             return std::nullopt;
         }
-        const std::atomic<int>& dead_;
+        const std::atomic<unsigned>& dead_;
     };
 
     struct Pe {
@@ -96,7 +96,7 @@ private:
     };
 
     fakes::ThreadWorld memory_;
-    std::atomic<int> dead_{-1};
+    std::atomic<unsigned> dead_{0};  // a bit for each PE
     std::vector<std::unique_ptr<Pe>> pes_;
 };
 

@@ -148,6 +148,14 @@ TEST_F(Doctor, ReportsSelectedPluginsThatCannotBeUsed) {
     expect(Severity::note, "transport p2p", "built without it", "if you need it");
 }
 
+TEST_F(Doctor, NamesThePackageOfAMissingLibrary) {
+    plugins[0].refusal = Refusal{LoadStage::opened,
+                                 "transport plugin 'p2p' refused at stage 'opened': libfabric.so.1: cannot open shared "
+                                 "object file: No such file or directory [/lib/p2p.so]"};
+    expect(Severity::problem, "transport p2p", "libfabric.so.1",
+           "install libfabric.so.1 (on Debian: package libfabric1)");
+}
+
 TEST_F(Doctor, ReportsDecoratorsRemoteTransportsAndBootstrapsThatAreSelected) {
     settings.transports = "self,fault(p2p)";
     expect(Severity::problem, "transport fault", "no such plugin", "NPUSHMEM_TRANSPORTS");

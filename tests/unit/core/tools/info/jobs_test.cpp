@@ -69,6 +69,18 @@ TEST_F(JobsTest, ShowsWhatEachPeWaitsFor) {
     EXPECT_THAT(text, HasSubstr("61.0 s  npushmem_barrier_all #12 of the team world  a barrier"));
     EXPECT_THAT(text, HasSubstr("running"));
     EXPECT_THAT(text, HasSubstr("PE 5 has not entered npushmem_barrier_all #12 of the team world"));
+    EXPECT_THAT(text, HasSubstr("PEs 0-3 run on other hosts or have not started"));
+}
+
+TEST_F(JobsTest, ShowsAPeThatWasKilledWhileItRecordedAWait) {
+    wait(0, "npushmem_barrier_all", 12);
+    wait(1, "npushmem_barrier_all", 12);
+    *reinterpret_cast<std::uint64_t*>(&control(0).progress.wait) = 3;  // the record's number, odd during a write
+    ASSERT_TRUE(read().ok());
+    ASSERT_THAT(report_.jobs, SizeIs(1));
+    ASSERT_THAT(report_.jobs[0].pes, SizeIs(2));
+    EXPECT_FALSE(report_.jobs[0].pes[0].progress.wait);
+    EXPECT_TRUE(report_.jobs[0].pes[1].progress.wait);
 }
 
 TEST_F(JobsTest, ShowsPesInDifferentCalls) {

@@ -102,7 +102,17 @@ TEST_F(SummaryTest, FitsOnAScreen) {
     lines.pop_back();
     EXPECT_LE(lines.size(), 24U);
     EXPECT_THAT(lines, Each(ResultOf([](const std::string& line) { return line.size(); }, ::testing::Le(100U))));
-    EXPECT_THAT(lines.back(), EndsWith("xxx...; see npushmem-info --doctor"));
+    EXPECT_THAT(text, AllOf(HasSubstr("xxx...;"), EndsWith("see npushmem-info --doctor\n")));
+}
+
+TEST_F(SummaryTest, WrapsReasons) {
+    Summary all = summary();
+    all.job.remote = {"ucx", "auto: " + std::string(60, 'a') + " " + std::string(60, 'b') + " the end"};
+    EXPECT_THAT(describe(all),
+                HasSubstr(std::string(60, 'a') + "\n" + std::string(14, ' ') + std::string(60, 'b') + " the end)\n"));
+    all.first_problem = "memory: " + std::string(80, 'c') + " and its whole reason";
+    EXPECT_THAT(describe(all), EndsWith("\nNot ready: memory: " + std::string(80, 'c') +
+                                        "\nand its whole reason; see npushmem-info --doctor\n"));
 }
 
 TEST_F(SummaryTest, SurvivesFailedPreviews) {
