@@ -15,15 +15,15 @@
 namespace npushmem::api_test {
 namespace {
 
-struct TransportSetup {
+struct FamilySetup {
     std::string name;
     std::vector<std::string> environment;
     std::vector<int> pes{1, 2, 3, 4, 8};
 };
 
-void PrintTo(const TransportSetup& transport_setup, std::ostream* out) { *out << transport_setup.name; }
+void PrintTo(const FamilySetup& transport_setup, std::ostream* out) { *out << transport_setup.name; }
 
-std::vector<TransportSetup> transport_setups() {
+std::vector<FamilySetup> family_setups() {
     const std::string fault = "NPUSHMEM_TRANSPORTS=self,fault(p2p)";
     return {
         {"default", {}},
@@ -43,12 +43,12 @@ std::vector<TransportSetup> transport_setups() {
 }
 
 // A transport that does not map memory serves each PE itself.
-std::vector<TransportSetup> setups_with_unmapped_self() {
-    std::vector<TransportSetup> transport_setups;
+std::vector<FamilySetup> setups_with_unmapped_self() {
+    std::vector<FamilySetup> family_setups;
     for (const std::string& selection : unmapped_self_selections())
-        transport_setups.push_back(
+        family_setups.push_back(
             {name_of_selection(selection), {"NPUSHMEM_TRANSPORTS=" + selection, "NPUSHMEM_FAULT_SEED=17"}, {1, 3}});
-    return transport_setups;
+    return family_setups;
 }
 
 constexpr const char* families[] = {
@@ -73,7 +73,7 @@ std::string differences(const std::string& errors) {
     return out;
 }
 
-class Families : public ::testing::TestWithParam<std::tuple<const char*, TransportSetup>> {};
+class Families : public ::testing::TestWithParam<std::tuple<const char*, FamilySetup>> {};
 
 TEST_P(Families, Pass) {
     const auto& [family, transport_setup] = GetParam();
@@ -94,12 +94,12 @@ TEST_P(Families, Pass) {
     }
 }
 
-std::string name_of_case(const ::testing::TestParamInfo<std::tuple<const char*, TransportSetup>>& info) {
+std::string name_of_case(const ::testing::TestParamInfo<std::tuple<const char*, FamilySetup>>& info) {
     return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param).name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Api, Families,
-                         ::testing::Combine(::testing::ValuesIn(families), ::testing::ValuesIn(transport_setups())),
+                         ::testing::Combine(::testing::ValuesIn(families), ::testing::ValuesIn(family_setups())),
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(UnmappedSelf, Families,
                          ::testing::Combine(::testing::ValuesIn(families),

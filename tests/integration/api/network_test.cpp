@@ -153,7 +153,7 @@ TEST_P(RemoteTransport, AnInterfaceThatDoesNotExistIsNamed) {
     EXPECT_THAT(report, HasSubstr("'nosuch0'"));
 }
 
-std::string name_of_case(const ::testing::TestParamInfo<std::string>& info) { return info.param; }
+std::string name_of_transport(const ::testing::TestParamInfo<std::string>& info) { return info.param; }
 
 #ifdef API_TEST_UCX
 // Without an RDMA device, ucx is the first of the default order that opens.
@@ -165,7 +165,7 @@ TEST(RemoteTransportByDefault, IsUcxRatherThanLibfabric) {
 #endif
 
 #ifdef API_TEST_LIBFABRIC  // the plugin was built
-INSTANTIATE_TEST_SUITE_P(Libfabric, RemoteTransport, ::testing::Values("libfabric"), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Libfabric, RemoteTransport, ::testing::Values("libfabric"), name_of_transport);
 
 TEST(RemoteTransportLibfabric, AProviderThatDoesNotExistIsNamed) {
     const auto [status, report] =
@@ -176,7 +176,7 @@ TEST(RemoteTransportLibfabric, AProviderThatDoesNotExistIsNamed) {
 #endif
 
 #ifdef API_TEST_UCX
-INSTANTIATE_TEST_SUITE_P(Ucx, RemoteTransport, ::testing::Values("ucx"), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Ucx, RemoteTransport, ::testing::Values("ucx"), name_of_transport);
 #endif
 
 #ifdef API_TEST_VERBS
