@@ -28,7 +28,7 @@ Result<std::unique_ptr<Transport>> LibfabricTransport::open(const Host& host, co
     auto wire = libfabric::LibfabricWire::open(std::move(chosen).value(), params.npes);
     if (!wire.ok()) return wire.status();
     return std::unique_ptr<Transport>(
-        std::make_unique<LibfabricTransport>(params, std::move(wire).value(), settings.value()));
+        std::make_unique<LibfabricTransport>(host, params, std::move(wire).value(), settings.value()));
 }
 
 constexpr npushmem_config_row rows[] = {

@@ -12,8 +12,8 @@
 
 namespace npushmem::network {
 
-NetworkTransport::NetworkTransport(const npushmem_transport_params& params, std::unique_ptr<Wire> wire,
-                                   NetworkSettings settings)
+NetworkTransport::NetworkTransport(const Host& host, const npushmem_transport_params& params,
+                                   std::unique_ptr<Wire> wire, NetworkSettings settings)
     : my_pe_(params.pe),
       settings_(settings),
       wire_(std::move(wire)),
@@ -21,7 +21,7 @@ NetworkTransport::NetworkTransport(const npushmem_transport_params& params, std:
       keys_(params.npes),
       operations_(events_),
       memory_(peers_, wire_),
-      event_handler_(params.pe, wire_, events_, peers_, keys_, lanes_, memory_, operations_),
+      event_handler_(host, params.pe, wire_, events_, peers_, keys_, lanes_, memory_, operations_),
       lanes_(peers_, settings.lanes, wire_, keys_, event_handler_),
       order_(params.pe, wire_, lanes_, operations_),
       driver_(lock_, wire_, event_handler_, lanes_, operations_),

@@ -57,7 +57,8 @@ struct NetworkSettings {
 class NetworkTransport : public Transport {
 public:
     // `wire` must be open.
-    NetworkTransport(const npushmem_transport_params& params, std::unique_ptr<Wire> wire, NetworkSettings settings);
+    NetworkTransport(const Host& host, const npushmem_transport_params& params, std::unique_ptr<Wire> wire,
+                     NetworkSettings settings);
     // Announces the end to the peers to which this PE has sent messages, so that it is no loss for them.
     ~NetworkTransport() override;
 

@@ -22,10 +22,11 @@ Code result_in(const Answer& answer) {
 
 }  // namespace
 
-WireEventHandler::WireEventHandler(int my_pe, const std::unique_ptr<Wire>& wire, EventQueue& events, PeerMonitor& peers,
-                                   MessageKeys& keys, PeerLanes& lanes, const NetworkMemory& memory,
+WireEventHandler::WireEventHandler(Host host, int my_pe, const std::unique_ptr<Wire>& wire, EventQueue& events,
+                                   PeerMonitor& peers, MessageKeys& keys, PeerLanes& lanes, const NetworkMemory& memory,
                                    OutgoingOperations& operations)
-    : my_pe_(my_pe),
+    : host_(std::move(host)),
+      my_pe_(my_pe),
       wire_(wire),
       events_(events),
       peers_(peers),
@@ -69,14 +70,15 @@ void WireEventHandler::send_deferred_signal(Operation& operation) {
     lanes_.send_or_queue(flow.lane_id, bytes_of(then));
 }
 
-// Reports at growing intervals: a sender without end must not fill the log.
+// No event: an event would fail the program's next quiet, and a stranger must not end the job. Warns at growing
+// intervals: a sender without end must not fill the log.
 void WireEventHandler::reject() {
     if (!std::has_single_bit(++rejected_)) return;
-    events_.report(
-        Code::protocol, -1,
-        fmt::format("{} message{} that no PE of this job has sent arrived over {} and {} ignored: another job "
-                    "or program sends to this PE's address",
-                    rejected_, rejected_ == 1 ? "" : "s", wire_->traits().name, rejected_ == 1 ? "was" : "were"));
+    host_.log(LogLevel::warn,
+              fmt::format("{} message{} that no PE of this job has sent arrived over {} and {} ignored: another job "
+                          "or program sends to the address of PE {}",
+                          rejected_, rejected_ == 1 ? "" : "s", wire_->traits().name, rejected_ == 1 ? "was" : "were",
+                          my_pe_));
 }
 
 void WireEventHandler::arrived(std::span<const std::byte> message) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "npushmem/plugin/host.hpp"
 #include "transports/network/message_keys.hpp"
 #include "transports/network/network_memory.hpp"
 #include "transports/network/outgoing.hpp"
@@ -21,7 +22,8 @@ namespace npushmem::network {
 // transport's lock guards it.
 class WireEventHandler final : public WireListener {
 public:
-    WireEventHandler(int my_pe, const std::unique_ptr<Wire>& wire, EventQueue& events, PeerMonitor& peers,
+    // `host` logs warnings.
+    WireEventHandler(Host host, int my_pe, const std::unique_ptr<Wire>& wire, EventQueue& events, PeerMonitor& peers,
                      MessageKeys& keys, PeerLanes& lanes, const NetworkMemory& memory, OutgoingOperations& operations);
 
     void completed(WireContext& context, Code code, const std::string& why) override;
@@ -45,6 +47,7 @@ private:
     void lose_lane(LaneId lane_id, Code code, const std::string& why);
     void check_peer(int pe);
 
+    Host host_;
     int my_pe_;
     const std::unique_ptr<Wire>& wire_;
     EventQueue& events_;

@@ -25,7 +25,7 @@ Result<std::unique_ptr<Transport>> UcxTransport::open(const Host& host, const np
     if (!wire.ok()) return wire.status();
     host.log(LogLevel::debug, wire.value()->traits().name);
     return std::unique_ptr<Transport>(
-        std::make_unique<UcxTransport>(params, std::move(wire).value(), settings.value()));
+        std::make_unique<UcxTransport>(host, params, std::move(wire).value(), settings.value()));
 }
 
 constexpr npushmem_config_row rows[] = {

@@ -25,7 +25,7 @@ public:
     // `owned` owns `wire`.
     VerbsTransport(const npushmem_transport_params& params, WireParameters wire_parameters, verbs::VerbsWire& wire,
                    std::unique_ptr<network::Wire> owned, network::NetworkSettings settings)
-        : NetworkTransport(params, std::move(owned), settings),
+        : NetworkTransport(wire_parameters.host, params, std::move(owned), settings),
           wire_parameters_(std::move(wire_parameters)),
           ports_(wire.ports()),
           single_(&wire) {}

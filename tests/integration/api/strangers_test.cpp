@@ -8,18 +8,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/poller.hpp"
 #include "tests/integration/run/job_under_test.hpp"
+#ifdef API_TEST_LIBFABRIC
+#include "transports/libfabric/libfabric_wire.hpp"
+#endif
 
 namespace npushmem::api_test {
 namespace {
@@ -76,13 +83,18 @@ std::vector<Listener> listeners_of(int process) {
     return out;
 }
 
+sockaddr_in address_of(const Listener& listener) {
+    sockaddr_in out{};
+    out.sin_family = AF_INET;
+    out.sin_port = htons(listener.port);
+    EXPECT_EQ(::inet_pton(AF_INET, listener.address.c_str(), &out.sin_addr), 1) << listener.address;
+    return out;
+}
+
 // A connection that sends what no protocol expects.
 FileDescriptor connect_and_send(const Listener& to, const std::string& bytes) {
     FileDescriptor connection(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(to.port);
-    EXPECT_EQ(::inet_pton(AF_INET, to.address.c_str(), &address.sin_addr), 1) << to.address;
+    const sockaddr_in address = address_of(to);
     // The other side may close the connection at any time.
     if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
         (void)::send(connection.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -91,19 +103,19 @@ FileDescriptor connect_and_send(const Listener& to, const std::string& bytes) {
 
 // Two PEs of different hosts over the loopback interface. They communicate, PE 0 waits for the test, and they
 // communicate again.
-class StrangersOfRemoteTransport : public ::testing::TestWithParam<std::string> {
-protected:
-    StrangersOfRemoteTransport() {
+class WaitingJob {
+public:
+    explicit WaitingJob(std::string transport) : transport_(std::move(transport)) {
         std::array<int, 2> ends{-1, -1};
         EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
         waiting_ = FileDescriptor(ends[0]);
         go_ = FileDescriptor(ends[1]);
     }
-    run::JobSettings settings() const {
+    [[nodiscard]] run::JobSettings settings() const {
         run::JobSettings out;
         out.with_bootstrap = true;
         out.input = waiting_.get();  // of PE 0
-        out.environment = {"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(),
+        out.environment = {"NPUSHMEM_REMOTE_TRANSPORT=" + transport_,
                            "NPUSHMEM_SYMMETRIC_SIZE=16M",
                            "NPUSHMEM_LIBFABRIC_DOMAIN=lo",
                            "NPUSHMEM_UCX_NET_DEVICES=lo",
@@ -117,21 +129,30 @@ protected:
                 "init",    "ring", "report=ready", "hold", "ring",
                 "finalize"};
     }
+    // Ends the wait of PE 0.
+    void go() { go_.reset(); }
 
+private:
+    std::string transport_;
     FileDescriptor waiting_;
     FileDescriptor go_;
 };
 
+class StrangersOfRemoteTransport : public ::testing::TestWithParam<std::string> {
+protected:
+    WaitingJob waiting_{GetParam()};
+};
+
 TEST_P(StrangersOfRemoteTransport, ReachTheChosenInterfaceOnly) {
-    run::JobUnderTest job(words(), settings());
+    run::JobUnderTest job(WaitingJob::words(), waiting_.settings());
     for (const run::Report& report : job.reports(2))
         EXPECT_THAT(listeners_of(report.pid), AllOf(Not(IsEmpty()), Each(Field(&Listener::address, "127.0.0.1"))));
-    go_.reset();
+    waiting_.go();
     EXPECT_EQ(job.end(), 0) << job.errors();
 }
 
 TEST_P(StrangersOfRemoteTransport, SendNonsenseWithoutEffect) {
-    run::JobUnderTest job(words(), settings());
+    run::JobUnderTest job(WaitingJob::words(), waiting_.settings());
     auto processes = job.reports(2);
     processes.push_back({-1, "launcher", job.launcher()});
     std::vector<FileDescriptor> kept;
@@ -142,9 +163,62 @@ TEST_P(StrangersOfRemoteTransport, SendNonsenseWithoutEffect) {
                 if (bytes % 5 == 0) kept.push_back(std::move(connection));
             }
     EXPECT_THAT(kept, Not(IsEmpty()));
-    go_.reset();
+    waiting_.go();
     EXPECT_EQ(job.end(), 0) << job.errors();
 }
+
+#ifdef API_TEST_LIBFABRIC
+// Speaks the library's protocol, as a PE of an older job does whose peer's port was reused.
+class LibfabricStranger {
+public:
+    explicit LibfabricStranger(const std::vector<Listener>& listeners) : count_(static_cast<int>(listeners.size())) {
+        auto chosen = libfabric::choose_provider({"tcp;ofi_rxm", "lo"}, libfabric::query_provider);
+        EXPECT_TRUE(chosen.ok()) << chosen.status().message();
+        auto wire = libfabric::LibfabricWire::open(std::move(chosen).value(), count_);
+        EXPECT_TRUE(wire.ok()) << wire.status().message();
+        wire_ = std::move(wire).value();
+        for (int i = 0; i < count_; ++i) {
+            const sockaddr_in address = address_of(listeners[static_cast<std::size_t>(i)]);
+            EXPECT_TRUE(wire_->add_peer(i, std::as_bytes(std::span(&address, 1))).ok());
+        }
+    }
+    // Sends once to each listener that has got no message yet and accepts one now.
+    void send(std::span<const std::byte> message) {
+        (void)wire_->progress(nobody_);
+        for (int i = 0; i < count_; ++i)
+            if (!sent_.contains(i) && wire_->send({i, 0}, message, {}) == Code::ok) sent_.insert(i);
+    }
+
+private:
+    struct Nobody final : network::WireListener {
+        void completed(network::WireContext& /*context*/, Code /*code*/, const std::string& /*why*/) override {}
+        void arrived(std::span<const std::byte> /*message*/) override {}
+        void lost(network::LaneId /*lane_id*/, Code /*code*/, const std::string& /*why*/) override {}
+    };
+
+    int count_;
+    std::unique_ptr<network::Wire> wire_;
+    Nobody nobody_;
+    std::set<int> sent_;
+};
+
+TEST(StrangerOfRemoteTransport, SendsUnsignedMessagesWithoutEffect) {
+    WaitingJob waiting("libfabric");
+    run::JobUnderTest job(WaitingJob::words(), waiting.settings());
+    std::vector<Listener> listeners;
+    for (const run::Report& report : job.reports(2))
+        std::ranges::copy(listeners_of(report.pid), std::back_inserter(listeners));
+    LibfabricStranger stranger(listeners);
+    const Bytes message(100, std::byte{0x57});
+    EXPECT_TRUE(run::eventually([&] {
+        stranger.send(message);
+        return job.errors().find("that no PE of this job has sent arrived over libfabric") != std::string::npos;
+    })) << "no message has reached the transport: "
+        << job.errors();
+    waiting.go();
+    EXPECT_EQ(job.end(), 0) << job.errors();
+}
+#endif
 
 std::vector<std::string> tcp_transports() {
     std::vector<std::string> out;

@@ -10,6 +10,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/transports/network/fake_wire.hpp"
@@ -44,7 +47,8 @@ public:
             npushmem_transport_params params{};
             params.pe = pe;
             params.npes = npes;
-            pes.push_back(std::make_unique<network::NetworkTransport>(params, std::move(wire), settings_));
+            pes.push_back(
+                std::make_unique<network::NetworkTransport>(Host(&host_, "fake"), params, std::move(wire), settings_));
         }
         for (int to = 0; to < npes; ++to) {
             npushmem_memory memory{};
@@ -75,6 +79,12 @@ public:
         Bytes out(message.begin(), message.end());
         std::memcpy(out.data() + offsetof(network::MessageHeader, tag), &tag, sizeof tag);
         return out;
+    }
+
+    // The lines that the transports have logged since the last call.
+    std::vector<std::string> take_log() {
+        const std::lock_guard guard(log_lock_);
+        return std::exchange(log_, {});
     }
 
     network::NetworkTransport& at(int pe) { return *pes[static_cast<std::size_t>(pe)]; }
@@ -194,6 +204,15 @@ private:
         remote[{from, to}] = at(from).import_memory(to, handle).value();
     }
 
+    static void append_to_log(void* world, std::int32_t /*level*/, const char* /*subsystem*/, const char* message) {
+        auto& self = *static_cast<World*>(world);
+        const std::lock_guard guard(self.log_lock_);
+        self.log_.emplace_back(message);
+    }
+
+    npushmem_host host_{sizeof host_, 1, 0, this, &append_to_log, nullptr};
+    std::mutex log_lock_;
+    std::vector<std::string> log_;
     network::NetworkSettings settings_;
     std::uint64_t stripe_bytes_ = 0;
     std::uint32_t steps_ = 0;
