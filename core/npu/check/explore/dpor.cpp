@@ -89,7 +89,7 @@ std::vector<std::size_t> PlacesByMemory::find(std::size_t end, const Step& step)
         add(long_ones_);
     }
     std::ranges::sort(found, std::greater<>());
-    found.erase(std::ranges::unique(found).begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());  // clang 14 compiles no ranges::unique
     return found;
 }
 
