@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/libfabric/domain.hpp"
 
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -9,7 +8,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/base/poller.hpp"
 #include "core/base/sip_hash.hpp"
 
 namespace npushmem::libfabric {
@@ -89,23 +87,29 @@ Status Domain::add_peer(int pe, std::span<const std::byte> address) {
     return {};
 }
 
-bool Domain::refuses_connections(int pe) const {
-    constexpr int answer_ms = 5;
-    if (!std::string_view(info_->fabric_attr->prov_name).starts_with("tcp")) return false;
+void Domain::start_probe(int pe) {
+    if (!std::string_view(info_->fabric_attr->prov_name).starts_with("tcp")) return;
     sockaddr_storage address{};
     std::size_t bytes = sizeof address;
-    if (fi_av_lookup(addresses_.get(), peer(pe), &address, &bytes) != 0) return false;
+    if (fi_av_lookup(addresses_.get(), peer(pe), &address, &bytes) != 0) return;
     const bool is_inet = address.ss_family == AF_INET || address.ss_family == AF_INET6;
-    if (!is_inet || bytes > sizeof address) return false;
-    const FileDescriptor probe(::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!is_inet || bytes > sizeof address) return;
+    Probe probe{FileDescriptor(::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)), 0};
+    if (!probe.socket.valid()) return;
     const auto* const to = reinterpret_cast<const sockaddr*>(&address);
-    if (!probe.valid() || ::connect(probe.get(), to, static_cast<socklen_t>(bytes)) == 0) return false;
-    if (errno != EINPROGRESS) return errno == ECONNREFUSED;
-    pollfd answer{probe.get(), POLLOUT, 0};
-    int error = 0;
-    socklen_t error_bytes = sizeof error;
-    return ::poll(&answer, 1, answer_ms) == 1 &&
-           ::getsockopt(probe.get(), SOL_SOCKET, SO_ERROR, &error, &error_bytes) == 0 && error == ECONNREFUSED;
+    if (::connect(probe.socket.get(), to, static_cast<socklen_t>(bytes)) != 0) probe.error = errno;
+    probes_.insert_or_assign(pe, std::move(probe));
+}
+
+bool Domain::end_probe(int pe) {
+    const auto found = probes_.find(pe);
+    if (found == probes_.end()) return false;
+    int error = found->second.error;
+    socklen_t bytes = sizeof error;
+    // Leaves 0 in `error` while the connection is being established.
+    if (error == EINPROGRESS) (void)::getsockopt(found->second.socket.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+    probes_.erase(found);
+    return error == ECONNREFUSED;
 }
 
 bool Domain::has_atomic(fi_datatype type, fi_op operation, std::uint64_t form) const {

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/poller.hpp"
 #include "transports/libfabric/provider_choice.hpp"
 #include "transports/network/wire.hpp"
 
@@ -67,9 +68,11 @@ public:
 
     Status add_peer(int pe, std::span<const std::byte> address);
     [[nodiscard]] fi_addr_t peer(int pe) const { return peers_[static_cast<std::size_t>(pe)]; }
-    // With TCP: true when the peer's host refuses connections to the peer's endpoint. Its process has ended then;
-    // ofi_rxm connects again and again and reports nothing. May take milliseconds.
-    [[nodiscard]] bool refuses_connections(int pe) const;
+    // With TCP: starts to connect to the peer's endpoint. If the peer's process has ended, its host refuses, but
+    // ofi_rxm connects again and again and reports nothing. Neither call blocks.
+    void start_probe(int pe);
+    // Ends the probe. True: the host has refused.
+    [[nodiscard]] bool end_probe(int pe);
     // What an operation names at the target.
     [[nodiscard]] std::uint64_t address_of(const network::RemoteAddress& place) const {
         const bool virtual_addresses = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
@@ -78,7 +81,13 @@ public:
     [[nodiscard]] bool has_atomic(fi_datatype type, fi_op operation, std::uint64_t form) const;
 
 private:
+    struct Probe {
+        FileDescriptor socket;
+        int error;  // of connect; EINPROGRESS: the socket has the result
+    };
+
     InfoPtr info_;
+    std::map<int, Probe> probes_;  // by PE
     // Closed in reverse order.
     Owned<fid_fabric> fabric_;
     Owned<fid_domain> domain_;

@@ -19,6 +19,7 @@ void MessageBuffers::take(network::LaneId lane_id, network::WireContext* atomic)
     MessageBuffer& buffer = *free_sends_.back();
     buffer.lane_id = lane_id;
     buffer.busy = true;
+    buffer.abandoned = false;
     buffer.atomic = atomic;
     free_sends_.pop_back();
 }
@@ -26,6 +27,10 @@ void MessageBuffers::take(network::LaneId lane_id, network::WireContext* atomic)
 void MessageBuffers::release(MessageBuffer& buffer) {
     buffer.busy = false;
     free_sends_.push_back(&buffer);
+}
+
+void MessageBuffers::abandon(int pe) {
+    for (MessageBuffer& buffer : buffers_) buffer.abandoned = buffer.abandoned || buffer.lane_id.pe == pe;
 }
 
 void MessageBuffers::release_lane(std::uint32_t lane) {

@@ -24,7 +24,8 @@ namespace npushmem::libfabric {
 // A buffer for a message in flight, in either direction, or for the operands of an atomic operation.
 struct MessageBuffer : network::WireContext {
     bool receives = false;
-    bool busy = false;  // holds an operation of this lane
+    bool busy = false;       // holds an operation of this lane
+    bool abandoned = false;  // nobody waits for it
     network::LaneId lane_id;
     network::WireContext* atomic = nullptr;  // completes with this buffer; null: a message
     std::array<std::byte, max_message_bytes> bytes;
@@ -39,8 +40,12 @@ public:
     [[nodiscard]] MessageBuffer* next() const { return free_sends_.empty() ? nullptr : free_sends_.back(); }
     void take(network::LaneId lane_id, network::WireContext* atomic);
     void release(MessageBuffer& buffer);
-    // True when a sending buffer is in use.
-    [[nodiscard]] bool has_sends() const { return std::ranges::any_of(buffers_, &MessageBuffer::busy); }
+    // Nobody waits any more for what is in flight to this peer.
+    void abandon(int pe);
+    // True when a sending buffer is in use that is not abandoned.
+    [[nodiscard]] bool has_sends() const {
+        return std::ranges::any_of(buffers_, [](const MessageBuffer& each) { return each.busy && !each.abandoned; });
+    }
     // Releases the sending buffers of a lane that is closed.
     void release_lane(std::uint32_t lane);
 

@@ -38,7 +38,10 @@ public:
     // The library does not report whether it has sent an injected message.
     [[nodiscard]] bool has_unsent_messages() const override { return buffers_.has_sends(); }
     [[nodiscard]] std::string last_error() const override { return last_error_; }
-    [[nodiscard]] bool refuses_connections(int pe) const override { return domain_.refuses_connections(pe); }
+    // The library may never report the peer's messages in flight.
+    void forget(int pe) override { buffers_.abandon(pe); }
+    void start_probe(int pe) override { domain_.start_probe(pe); }
+    [[nodiscard]] bool end_probe(int pe) override { return domain_.end_probe(pe); }
     void close(network::LaneId lane_id) override;
     bool progress(network::WireListener& listener) override;
     [[nodiscard]] int descriptor() const override { return endpoints_.descriptor(); }

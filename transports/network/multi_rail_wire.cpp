@@ -151,10 +151,14 @@ void MultiRailWire::forget(int pe) {
     for (std::size_t i = 0; i < rails_.count(); ++i) rails_.at(i).forget(pe);
 }
 
-bool MultiRailWire::refuses_connections(int pe) const {
-    for (std::size_t i = 0; i < rails_.count(); ++i)
-        if (rails_.at(i).refuses_connections(pe)) return true;
-    return false;
+void MultiRailWire::start_probe(int pe) {
+    for (std::size_t i = 0; i < rails_.count(); ++i) rails_.at(i).start_probe(pe);
+}
+
+bool MultiRailWire::end_probe(int pe) {
+    bool refused = false;
+    for (std::size_t i = 0; i < rails_.count(); ++i) refused = rails_.at(i).end_probe(pe) || refused;
+    return refused;
 }
 
 void MultiRailWire::close(LaneId lane_id) {

@@ -60,7 +60,8 @@ public:
     Readiness readiness(LaneId lane_id) override;
     [[nodiscard]] bool in_order(LaneId lane_id) const override { return lanes_.in_order(lane_id); }
     void forget(int pe) override;
-    [[nodiscard]] bool refuses_connections(int pe) const override;
+    void start_probe(int pe) override;
+    [[nodiscard]] bool end_probe(int pe) override;
     void close(LaneId lane_id) override;
     bool progress(WireListener& listener) override;
     [[nodiscard]] int descriptor() const override { return rails_.descriptor(); }

@@ -32,8 +32,9 @@ NetworkTransport::~NetworkTransport() {
     const Lock guard(lock_);
     const std::vector<int> peers = send_goodbyes();
     const auto deadline = std::chrono::steady_clock::now() + settings_.max_goodbye;
+    constexpr std::chrono::microseconds pause{100};
     while (has_unsent_goodbyes(peers) && std::chrono::steady_clock::now() < deadline)
-        if (!driver_.drive()) std::this_thread::yield();
+        if (!driver_.drive()) std::this_thread::sleep_for(pause);
     wire_.reset();  // it reports nothing afterwards
 }
 

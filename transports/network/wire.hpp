@@ -152,7 +152,7 @@ public:
     virtual Code flush(LaneId /*lane_id*/, WireContext& /*context*/) { return Code::unsupported; }
     // Copies the message. Messages on one lane arrive complete and in order.
     virtual Code send(LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) = 0;
-    // True while destroying the wire could lose messages that it has accepted.
+    // True while destroying the wire could lose messages that it has accepted for peers that are not forgotten.
     [[nodiscard]] virtual bool has_unsent_messages() const { return false; }
     [[nodiscard]] virtual std::string last_error() const { return {}; }
     // Starts connecting the lane if it is not connected.
@@ -163,9 +163,11 @@ public:
     // The peer, which may not have been added, is no longer used: its operations in flight complete soon, with any
     // code, or not at all. May be called repeatedly, and from within progress.
     virtual void forget(int /*pe*/) {}
-    // True when the peer's host refuses connections to it, although sends only return Code::again: its process has
-    // ended. Called rarely, for peers that have been silent; may take milliseconds.
-    [[nodiscard]] virtual bool refuses_connections(int /*pe*/) const { return false; }
+    // For silent peers, when sends only return Code::again: starts to find out whether the peer's host refuses
+    // connections to it, because its process has ended. Does not block.
+    virtual void start_probe(int /*pe*/) {}
+    // Ends the peer's probe, if there is one. True: the host has refused the connection. Does not block.
+    [[nodiscard]] virtual bool end_probe(int /*pe*/) { return false; }
     // The lane is no longer used; not for lane 0, and not from within progress. Releases the lane's resources that no
     // other peer uses. In-flight operations may complete later or not at all. The next use creates the lane again.
     virtual void close(LaneId /*lane_id*/) {}

@@ -171,13 +171,15 @@ void WireEventHandler::lose_lane(LaneId lane_id, Code code, const std::string& w
                                             failed == 1 ? " was" : "s were")};
 }
 
+// The probe of the last tick has been answered meanwhile: waiting for the answer would hold the transport's lock.
 void WireEventHandler::check_peer(int pe) {
+    if (wire_->end_probe(pe))
+        return lost({pe}, Code::peer_dead, "its host refuses connections to it (has its process ended?)");
     const auto found = peers_.check(pe);
     if (found == PeerMonitor::Finding::silent) return lost({pe}, Code::timeout, peers_.silence_of(pe));
     if (found != PeerMonitor::Finding::needs_ping) return;
     const Code sent = lanes_.send({pe}, bytes_of(make_message<MessageHeader>(MessageKind::ping, my_pe_)));
-    if (sent == Code::again && wire_->refuses_connections(pe))
-        lost({pe}, Code::peer_dead, "its host refuses connections to it (has its process ended?)");
+    if (sent == Code::again) wire_->start_probe(pe);
 }
 
 void WireEventHandler::check_peers() {

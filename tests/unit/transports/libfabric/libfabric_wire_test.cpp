@@ -2,14 +2,18 @@
 #include "transports/libfabric/libfabric_wire.hpp"
 
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <rdma/fi_errno.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 
+#include "core/base/poller.hpp"
 #include "tests/unit/transports/network/wire_pair.hpp"
 
 namespace npushmem::libfabric {
@@ -90,6 +94,68 @@ TEST(LibfabricWire, AProviderWithoutAtomicsIsNamed) {
     EXPECT_EQ(wire.status().code(), Code::unsupported);
     EXPECT_THAT(wire.status().message(), AllOf(HasSubstr("net on lo"), HasSubstr("has no atomic operations"),
                                                HasSubstr("NPUSHMEM_LIBFABRIC_NATIVE_ATOMICS=always")));
+}
+
+// A peer that is lost never completes what was sent to it, and must not delay the end.
+TEST(LibfabricWire, HasNoUnsentMessagesForAForgottenPeer) {
+    fakes::WirePair pair([] { return open_over_loopback(false); });
+    const Bytes message(max_message_bytes);
+    ASSERT_EQ(pair.retry_until_posted([&] {
+        return pair.wires[0]->send({1, 0}, message, {});
+    }),
+              Code::ok)
+        << pair.wires[0]->last_error();
+    EXPECT_TRUE(pair.wires[0]->has_unsent_messages()) << "the message is in flight until the next progress";
+    pair.wires[0]->forget(0);
+    EXPECT_TRUE(pair.wires[0]->has_unsent_messages());
+    pair.wires[0]->forget(1);
+    EXPECT_FALSE(pair.wires[0]->has_unsent_messages());
+}
+
+// A port of the loopback interface.
+class Port {
+public:
+    Port() {
+        socklen_t bytes = sizeof address_;
+        address_.sin_family = AF_INET;
+        address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof address_), 0);
+        EXPECT_EQ(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address_), &bytes), 0);
+    }
+    [[nodiscard]] std::span<const std::byte> address() const { return std::as_bytes(std::span(&address_, 1)); }
+    // Connections to the port are neither accepted nor refused any more, as behind a firewall.
+    void drop_connections() {
+        EXPECT_EQ(::listen(socket_.get(), 0), 0);
+        for (int error = 0; error != EINPROGRESS;) {
+            kept_.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+            pollfd answer{kept_.back().get(), POLLOUT, 0};
+            const auto* const to = reinterpret_cast<const sockaddr*>(&address_);
+            error = ::connect(kept_.back().get(), to, sizeof address_) == 0 || ::poll(&answer, 1, 100) > 0
+                        ? 0
+                        : EINPROGRESS;
+            if (kept_.size() > 100) return ADD_FAILURE() << "the port accepts every connection";
+        }
+    }
+
+private:
+    FileDescriptor socket_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    sockaddr_in address_{};
+    std::vector<FileDescriptor> kept_;
+};
+
+TEST(LibfabricWire, AProbeDoesNotWaitForAnAnswer) {
+    const auto wire = open_over_loopback(false);
+    ASSERT_TRUE(wire.ok()) << wire.status().message();
+    Port silent;
+    silent.drop_connections();
+    const Port refusing;
+    ASSERT_TRUE(wire.value()->add_peer(0, silent.address()).ok());
+    ASSERT_TRUE(wire.value()->add_peer(1, refusing.address()).ok());
+    EXPECT_FALSE(wire.value()->end_probe(1)) << "no probe has been started";
+    for (const int pe : {0, 1}) wire.value()->start_probe(pe);
+    EXPECT_FALSE(wire.value()->end_probe(0)) << "nothing is known";
+    EXPECT_TRUE(wire.value()->end_probe(1));
+    EXPECT_FALSE(wire.value()->end_probe(1)) << "the probe has ended";
 }
 
 // Otherwise PEs would update the same words in two different ways.

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -139,7 +140,8 @@ public:
         if (std::to_integer<unsigned>(chosen[2]) == network_.plane) return {};
         return {Code::unreachable, pairs.value().front().text};
     }
-    [[nodiscard]] bool refuses_connections(int) const override { return network_.refuses_connections; }
+    void start_probe(int pe) override { probed.insert(pe); }
+    [[nodiscard]] bool end_probe(int pe) override { return probed.erase(pe) > 0 && network_.refuses_connections; }
     Result<network::WireMemory> register_memory(void*, std::uint64_t) override {
         return network::WireMemory{1, Bytes(8)};
     }
@@ -255,6 +257,7 @@ public:
     std::optional<network::LaneId> lose_lane;
     std::optional<network::LaneId> refuse;  // no message leaves on this lane: an error, not for want of room
     std::vector<network::LaneId> closed;
+    std::set<int> probed;
     std::vector<network::LaneId> used;  // for transfers, each once
     int native_atomics_used = 0;
     std::uint64_t bytes_written = 0;
