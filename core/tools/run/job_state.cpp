@@ -61,9 +61,10 @@ Commands JobState::pe_ended(const ExitRecord& end, const std::string& text, Cloc
     ended_processes_.insert(end.pe);
     if (phase_ == Phase::closing) return {};
     Commands commands;
-    if (survives_deaths_ && end.failed() && phase_ == Phase::running) {
+    const bool is_cause = end.failed() && phase_ == Phase::running && !cause_search_.contains(end.pe);
+    if (is_cause && survives_deaths_) {
         commands = survive(end, text);
-    } else if (end.failed() && phase_ == Phase::running && !cause_search_.contains(end.pe)) {
+    } else if (is_cause) {
         const std::string rest = running() > 0 ? fmt::format("; ending the other {}", running_pes()) : "";
         commands = end_job(exit_code_of(end), text + rest, now);
         if (scope_ == Scope::host && end.termination == TerminationKind::exited) {
@@ -89,6 +90,8 @@ Commands JobState::survive(const ExitRecord& end, const std::string& text) {
     const char* const rest = running() > 0 ? "; the job goes on (NPUSHMEM_ON_PEER_DEATH=survive)" : "";
     Commands commands;
     commands.messages = {text + rest};
+    // The job's launcher shows the line, and needs the status if a later failure ends the job.
+    if (scope_ == Scope::host) commands.outcome = Outcome{exit_code_of(end), text + rest}, commands.messages = {};
     return commands;
 }
 
@@ -129,6 +132,10 @@ void JobState::exits_flushed_on_host(int host, Clock::time_point now) {
 
 Commands JobState::outcome_on_host(const Outcome& outcome, int host, const std::string& agent, Clock::time_point now) {
     if (phase_ != Phase::running) return {};
+    if (survives_deaths_ && !outcome.exit.empty()) {
+        if (status_of_dead_ == 0) status_of_dead_ = outcome.status;
+        return {.messages = {outcome.exit}, .signals = {}, .close = false};
+    }
     const DeferredFailure failure{host, {}, outcome, agent};
     if (outcome.exit.empty()) return end_for_agent(failure, now);
     Commands commands = defer(failure, now);
@@ -160,7 +167,10 @@ Commands JobState::end_for_agent(const DeferredFailure& failure, Clock::time_poi
 }
 
 Commands JobState::end_with(const ExitRequest& request, Clock::time_point now) {
-    Commands commands = end_job(request.status, {}, now);
+    // The status is that of the first PE that failed: here a death, which the others have survived or which failed
+    // their start.
+    const bool is_consequence = request.failed && status_of_dead_ != 0;
+    Commands commands = end_job(is_consequence ? status_of_dead_ : request.status, {}, now);
     commands.messages = {};
     const std::string who = request.pe < 0 ? "a PE" : fmt::format("PE {}", request.pe);
     if (request.failed)

@@ -120,7 +120,8 @@ public:
     // The host agent has reported every end up to flush_exits_signal. When all agents have, or have ended, the cause is
     // known or no host has it. The launcher waits flush_timeout for an agent that does not answer.
     void exits_flushed_on_host(int host, Clock::time_point now);
-    // `agent` names the host agent for a person.
+    // `agent` names the host agent for a person. In a job that survives deaths, an outcome with an exit is such a
+    // death.
     Commands outcome_on_host(const Outcome& outcome, int host, const std::string& agent, Clock::time_point now);
     // A job that would have succeeded ends with `status`, because of calls that failed.
     void calls_failed(int status) { status_ = status; }

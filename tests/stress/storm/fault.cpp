@@ -3,6 +3,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <random>
@@ -22,6 +23,9 @@ const std::vector<Kind>& kinds() {
         {"_exit0", Effect::leaves, -1},
         {"handler0", Effect::leaves, -1},
         {"two-kills", Effect::ends_pe, 128 + SIGKILL},
+        {"survive-kill", Effect::survived, 128 + SIGKILL},
+        {"survive-exit3", Effect::survived, 3},
+        {"survive-two-kills", Effect::survived, 128 + SIGKILL},
         {"stop-continue", Effect::stops, 0},
         {"stop-kill", Effect::ends_pe, 128 + SIGKILL},
         {"launcher-kill", Effect::ends_launcher, -1},
@@ -58,6 +62,8 @@ const std::vector<std::string>& points() {
     return all;
 }
 
+bool is_before_first_call(std::string_view point) { return point == "before-init" || point.starts_with("start: "); }
+
 std::string Fault::text() const {
     std::string out =
         fmt::format("{} under {} with {} PEs over {}", kind->name, launcher->name, npes, transports->name);
@@ -87,8 +93,8 @@ bool fits(const Fault& fault) {
     const std::string_view kind = fault.kind->name;
     if (fault.transports->needs_run && !fault.launcher->emulates_hosts) return false;
     // Programs of others report and end as they like.
-    const bool of_our_launcher =
-        kind.starts_with("launcher") || kind.starts_with("supervisor") || fault.kind->whole_job;
+    const bool of_our_launcher = kind.starts_with("launcher") || kind.starts_with("supervisor") ||
+                                 kind.starts_with("survive") || fault.kind->whole_job;
     return fault.launcher->is_ours || !of_our_launcher;
 }
 
@@ -99,18 +105,23 @@ Fault draw(const Surroundings& surroundings, Dice& dice) {
     fault.launcher = &dice.one_of(surroundings.launchers);
     fault.transports = &dice.one_of(surroundings.transports);
     fault.npes = 2 + static_cast<int>(dice.below(4));
+    const std::string_view kind = fault.kind->name;
+    // The death of a host's last PE is found by its silence only, which takes the transport's peer timeout.
+    const bool keeps_hosts = fault.kind->effect == Effect::survived && fault.transports->needs_run;
+    if (keeps_hosts) fault.npes = std::max(fault.npes, 4);
+    const std::size_t between_victims = keeps_hosts ? static_cast<std::size_t>(fault.npes) / 2 : 1;
     fault.amount =
         fault.kind->whole_job || fault.kind->effect == Effect::may_fail || fault.kind->effect == Effect::stops
             ? 1 + static_cast<int>(dice.below(64))
             : 0;
     const std::size_t first = dice.below(static_cast<std::size_t>(fault.npes));
-    const std::size_t victims = fault.kind->whole_job ? 0 : fault.kind->name == "two-kills" ? 2 : 1;
+    const std::size_t victims = fault.kind->whole_job ? 0 : kind.ends_with("two-kills") ? 2 : 1;
     // A lower limit of file sizes later than at the start kills a process by definition.
-    const bool at_start = fault.kind->name == "pe-file-size";
+    const bool at_start = kind == "pe-file-size";
     for (std::size_t i = 0; i < victims; ++i) {
         const int scale = scales[dice.below(scales.size())];
         const bool exact = dice.below(2) == 0 || at_start;
-        fault.victims.push_back({static_cast<int>((first + i) % static_cast<std::size_t>(fault.npes)),
+        fault.victims.push_back({static_cast<int>((first + i * between_victims) % static_cast<std::size_t>(fault.npes)),
                                  at_start ? points().front() : dice.one_of(points()),
                                  exact ? 0 : 1 + static_cast<int>(dice.below(static_cast<std::size_t>(scale)))});
     }

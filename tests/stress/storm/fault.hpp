@@ -19,6 +19,7 @@ enum class Effect {
     ends_supervisor,
     interrupts,  // a signal to the launcher
     may_fail,    // the job succeeds, or it fails with a message
+    survived,    // a PE ends abnormally, and the others finish without it; the launcher reports as for ends_pe
 };
 
 struct Kind {
@@ -29,6 +30,8 @@ struct Kind {
 };
 
 const std::vector<Kind>& kinds();
+// True for a point during the start, which no job survives.
+bool is_before_first_call(std::string_view point);
 // The named stages: before start-up, its steps, the calls of the program, the steps of finalize, after it.
 const std::vector<std::string>& points();
 

@@ -104,6 +104,7 @@ private:
                                     "NPUSHMEM_LIBFABRIC_DOMAIN=lo", "NPUSHMEM_UCX_NET_DEVICES=lo", "UCX_NET_DEVICES=lo",
                                     "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"})
             ::putenv(const_cast<char*>(setting));
+        if (fault_.kind->effect == Effect::survived) ::putenv(const_cast<char*>("NPUSHMEM_ON_PEER_DEATH=survive"));
         for (const auto& setting : fault_.transports->environment) ::putenv(const_cast<char*>(setting.c_str()));
         const auto bootstrap_timeout = std::min<std::int64_t>(result_.stall_limit.count() / 2, 5);
         ::setenv("NPUSHMEM_BOOTSTRAP_TIMEOUT", fmt::format("{}s", bootstrap_timeout).c_str(), 1);
@@ -162,6 +163,7 @@ private:
         fields >> pe >> word >> pid >> time;
         result_.pids[pe] = pid;
         if (word == "verified") result_.verified.insert(pe);
+        if (word == "finalized") result_.finalized.insert(pe);
         if (word != "fault" && word != "stopped") return;
         result_.injected.insert(pe);
         fault_time_ = Clock::time_point(std::chrono::nanoseconds(time));

@@ -24,6 +24,7 @@ struct JobResult {
     std::map<int, int> pids;           // of PEs that reported
     std::set<int> injected;            // PEs that reported the fault
     std::set<int> verified;            // PEs whose results were right
+    std::set<int> finalized;           // PEs that returned from npushmem_finalize
     std::chrono::nanoseconds took{0};  // from the fault to the end of the last process
     std::chrono::seconds stall_limit{0};
     bool ended_by_storm = false;    // it did not end within the limit

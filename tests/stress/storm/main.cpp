@@ -107,6 +107,9 @@ private:
         const std::string_view known = defects.empty() ? "" : known_cause(fault, result);
         using Outcome = Table::Outcome;
         table_.add(fault, result, defects.empty() ? Outcome::good : known.empty() ? Outcome::defect : Outcome::known);
+        if (Table::is_late(fault, result) && defects.empty())
+            fmt::print("LATE, {:.1f} s after the fault: {} --seed {} --first {} --faults 1\n",
+                       std::chrono::duration<double>(result.took).count(), fault.text(), options_.seed, number);
         if (!defects.empty()) report(number, fault, result, defects, known);
     }
 

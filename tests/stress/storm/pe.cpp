@@ -5,6 +5,7 @@
 // Reports "<pe> <word> <pid> <ns>" on the pipe STORM_REPORT: fault, stopped, verified, finalized.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <npushmem/plugin/abi.h>
 #include <npushmemx.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -121,11 +122,12 @@ void inject() {
     const std::string& kind = state().fault.kind;
     state().injected = true;
     report(kind.starts_with("stop") ? "stopped" : "fault");
-    if (kind == "kill" || kind == "two-kills") std::raise(SIGKILL);
+    if (kind == "kill" || kind == "two-kills" || kind == "survive-kill" || kind == "survive-two-kills")
+        std::raise(SIGKILL);
     if (kind == "segv") std::raise(SIGSEGV);
     if (kind == "term") std::raise(SIGTERM);
     if (kind == "abort") std::abort();
-    if (kind == "exit3") std::exit(3);
+    if (kind == "exit3" || kind == "survive-exit3") std::exit(3);
     if (kind == "exit0") std::exit(0);
     if (kind == "_exit3") ::_exit(3);
     if (kind == "_exit0") ::_exit(0);
@@ -182,9 +184,16 @@ void read_fault() {
     std::_Exit(9);
 }
 
+// A call failed because of a death that the PE survives.
+struct Interrupted {};
+
+bool survives_deaths = false;
+
 void check(const char* step, bool good = true) {
     const char* message = "";
-    if (npushmemx_last_error(&message) != 0) fail(step, message);
+    const int code = npushmemx_last_error(&message);
+    if (code == NPUSHMEM_E_PEER_DEAD && survives_deaths) throw Interrupted{};
+    if (code != 0) fail(step, message);
     if (!good) fail(step, "wrong result");
 }
 
@@ -260,6 +269,7 @@ private:
         at_point("team");
         npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
         npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 0, 1, n_, nullptr, 0, &team);
+        check("team");
         npushmem_team_sync(team);
         npushmem_team_destroy(team);
         check("team");
@@ -275,6 +285,70 @@ private:
     int left_ = (me_ + n_ - 1) % n_;
     Area* area_ = nullptr;
 };
+
+// The work of the living after a death, with memory that was allocated while all lived.
+class Survivors {
+public:
+    Survivors() {
+        memory_ = static_cast<long*>(npushmem_calloc(4, sizeof(long)));
+        if (memory_ == nullptr) fail("malloc of the survivors", "a PE died in the start");
+        npushmem_barrier_all();
+        npushmemx_clear_error();  // a PE may die once all have left the allocation
+    }
+
+    // Every living PE calls this, whether a death has interrupted it or not. Only team_shrink has the same result on
+    // all of them, so the work ends when it finds nobody dead.
+    void finish_work() {
+        npushmem_team_t team = NPUSHMEM_TEAM_WORLD;
+        for (;;) {
+            npushmem_quiet();
+            npushmemx_clear_error();
+            npushmem_team_t next = NPUSHMEM_TEAM_INVALID;
+            if (npushmemx_team_shrink(team, &next) != 0) {
+                check("team_shrink");
+                fail("team_shrink", "no report");
+            }
+            if (npushmem_team_n_pes(next) == npushmem_team_n_pes(team)) return;
+            team = next;
+            work(team);
+        }
+    }
+
+private:
+    void work(npushmem_team_t team) {
+        const int size = npushmem_team_n_pes(team);
+        const int index = npushmem_team_my_pe(team);
+        try {
+            memory_[0] = index + 1;
+            (void)npushmem_long_sum_reduce(team, memory_ + 1, memory_, 1);
+            check("reduce of the survivors", memory_[1] == static_cast<long>(size) * (size + 1) / 2);
+            const int right = npushmem_team_translate_pe(team, (index + 1) % size, NPUSHMEM_TEAM_WORLD);
+            npushmem_long_p(memory_ + 2, 100 * size + index, right);
+            npushmem_quiet();
+            (void)npushmem_team_sync(team);
+            check("sync of the survivors", memory_[2] == 100 * size + (index + size - 1) % size);
+        } catch (const Interrupted&) {
+        }
+    }
+
+    long* memory_ = nullptr;
+};
+
+void do_rounds() {
+    Round().run();
+    Round().run();
+}
+
+void survive_rounds() {
+    Survivors survivors;
+    survives_deaths = true;
+    try {
+        do_rounds();
+    } catch (const Interrupted&) {
+    }
+    survivors.finish_work();
+    survives_deaths = false;
+}
 
 }  // namespace
 
@@ -293,8 +367,7 @@ int main() {
     at_point("before-init");
     npushmem_init();
     check("init");
-    Round().run();
-    Round().run();
+    variable("NPUSHMEM_ON_PEER_DEATH") == "survive" ? survive_rounds() : do_rounds();
     report("verified");
     at_point("before-finalize");
     npushmem_finalize();

@@ -13,13 +13,15 @@ void Table::Cell::add(const Cell& other) {
     injected += other.injected;
     known += other.known;
     defects += other.defects;
+    late += other.late;
     longest = std::max(longest, other.longest);
 }
 
 std::string Table::Cell::text() const {
     if (faults == 0) return "";
-    return fmt::format("{}{}{}, {:.1f} s", faults, known > 0 ? fmt::format(" ({} known)", known) : "",
-                       defects > 0 ? fmt::format(" (**{} new**)", defects) : "", longest);
+    return fmt::format("{}{}{}{}, {:.1f} s", faults, known > 0 ? fmt::format(" ({} known)", known) : "",
+                       defects > 0 ? fmt::format(" (**{} new**)", defects) : "",
+                       late > 0 ? fmt::format(" ({} late)", late) : "", longest);
 }
 
 void Table::add(const Fault& fault, const JobResult& result, Outcome outcome) {
@@ -27,7 +29,12 @@ void Table::add(const Fault& fault, const JobResult& result, Outcome outcome) {
     // Without a fault the time is that of the whole job.
     const double seconds =
         injected && !fault.kind->whole_job ? std::chrono::duration<double>(result.took).count() : 0.0;
-    const Cell one{1, injected ? 1 : 0, outcome == Outcome::known ? 1 : 0, outcome == Outcome::defect ? 1 : 0, seconds};
+    const Cell one{1,
+                   injected ? 1 : 0,
+                   outcome == Outcome::known ? 1 : 0,
+                   outcome == Outcome::defect ? 1 : 0,
+                   is_late(fault, result) ? 1 : 0,
+                   seconds};
     cells_[{std::string(fault.kind->name), fault.transports->name}].add(one);
     launchers_[fault.launcher->name].add(one);
 }
@@ -52,13 +59,13 @@ std::string Table::text() const {
         all.add(row);
     }
     out +=
-        "\n| launcher | jobs | faults that came | known defects | new defects | longest end "
-        "|\n|---|---|---|---|---|---|\n";
+        "\n| launcher | jobs | faults that came | known defects | new defects | later than 5 s | longest end "
+        "|\n|---|---|---|---|---|---|---|\n";
     for (const auto& [name, cell] : launchers_)
-        out += fmt::format("| {} | {} | {} | {} | {} | {:.1f} s |\n", name, cell.faults, cell.injected, cell.known,
-                           cell.defects, cell.longest);
-    return out + fmt::format("| all | {} | {} | {} | {} | {:.1f} s |\n", all.faults, all.injected, all.known,
-                             all.defects, all.longest);
+        out += fmt::format("| {} | {} | {} | {} | {} | {} | {:.1f} s |\n", name, cell.faults, cell.injected, cell.known,
+                           cell.defects, cell.late, cell.longest);
+    return out + fmt::format("| all | {} | {} | {} | {} | {} | {:.1f} s |\n", all.faults, all.injected, all.known,
+                             all.defects, all.late, all.longest);
 }
 
 }  // namespace npushmem::storm

@@ -35,17 +35,19 @@ private:
 
     void judge_end() {
         const Effect effect = is_injected() ? fault_.kind->effect : Effect::stops;
-        const bool may_leave_others = effect == Effect::leaves;  // judged below
+        const bool may_leave_others = effect == Effect::leaves || effect == Effect::survived;  // judged below
         require(result_.status != 0 || all_verified() || may_leave_others, "false success: a PE did not verify");
         if (effect == Effect::stops)
             require(result_.status == 0, fmt::format("the job failed with status {}", result_.status));
-        if (effect == Effect::ends_pe) judge_ended_pe();
+        if (effect == Effect::ends_pe || effect == Effect::survived) judge_ended_pe();
+        if (effect == Effect::survived) judge_survivors();
         if (effect == Effect::leaves) judge_left_pe();
         if (effect == Effect::ends_supervisor) judge_status(fault_.kind->status, "the job's supervisor process (pid ");
         // The launcher forwards the signal; the PEs that it ends are reported.
         if (effect == Effect::interrupts) judge_interrupted();
         if (effect == Effect::may_fail) judge_exhausted();
-        const bool names_pe = effect == Effect::ends_pe || effect == Effect::leaves || effect == Effect::stops;
+        const bool names_pe = effect != Effect::may_fail && effect != Effect::ends_supervisor &&
+                              effect != Effect::ends_launcher && effect != Effect::interrupts;
         if (names_pe && fault_.launcher->reports_deaths) judge_names();
     }
 
@@ -83,6 +85,16 @@ private:
         bool named = false;
         for (const int pe : result_.injected) named = named || is_named(pe);
         require(named, "the launcher does not name the PE and its end");
+    }
+
+    // A start fails without the dead; afterwards every living PE verifies its work and finalizes.
+    void judge_survivors() {
+        for (const Victim& victim : fault_.victims)
+            if (result_.injected.contains(victim.pe) && is_before_first_call(victim.point)) return;
+        for (int pe = 0; pe < fault_.npes; ++pe)
+            require(result_.injected.contains(pe) || (result_.verified.contains(pe) && result_.finalized.contains(pe)),
+                    fmt::format("PE {} lives but has not {}", pe,
+                                result_.verified.contains(pe) ? "finalized" : "verified its work"));
     }
 
     // The others may have finished before. mpiexec of MPICH ends such a job with status 0; PMI names nobody.

@@ -74,7 +74,35 @@ TEST(JobState, ARequestEndsAJobThatSurvivesDeaths) {
     EXPECT_TRUE(state.exit_requested(cannot_go_on, start).flush_exits);
     state.exits_flushed(start);
     EXPECT_THAT(state.expired(start + CauseSearch::timeout).signals, ElementsAre(SIGTERM, SIGCONT));
-    EXPECT_EQ(state.exit_status(), 1);
+    EXPECT_EQ(state.exit_status(), 128 + SIGKILL) << "of the first PE that failed";
+}
+
+TEST(JobState, APeThatCannotGoOnIsNoDeathToSurvive) {
+    JobState state(3, start, std::nullopt, Scope::job, true);
+    for (int pe = 0; pe < 3; ++pe) state.pe_started();
+    (void)state.exit_requested(cannot_go_on, start);
+    EXPECT_THAT(state.pe_ended(exited(cannot_go_on.pe, 9), "the PE exited", start).messages, IsEmpty());
+    (void)state.pe_ended(killed(2, SIGKILL), "PE 2 died", start);
+    (void)state.expired(start + CauseSearch::timeout);
+    EXPECT_EQ(state.exit_status(), 128 + SIGKILL);
+}
+
+TEST(JobState, AHostAgentReportsTheDeathsThatItsJobSurvives) {
+    JobState agent(2, start, std::nullopt, Scope::host, true);
+    for (int pe = 0; pe < 2; ++pe) agent.pe_started();
+    const Commands death = agent.pe_ended(killed(1, SIGKILL), "PE 1 died", start);
+    EXPECT_THAT(death.messages, IsEmpty());
+    ASSERT_TRUE(death.outcome);
+    EXPECT_EQ(death.outcome->status, 128 + SIGKILL);
+    JobState job(2, start, std::nullopt, Scope::agents, true);
+    for (int host = 0; host < 2; ++host) job.pe_started();
+    const Commands shown = job.outcome_on_host(*death.outcome, 1, "host b", start);
+    EXPECT_THAT(shown.messages, ElementsAre("PE 1 died; the job goes on (NPUSHMEM_ON_PEER_DEATH=survive)"));
+    EXPECT_FALSE(shown.close || job.deadline());
+    (void)job.exit_requested_on_host(cannot_go_on, 0, start);
+    for (int host = 0; host < 2; ++host) job.exits_flushed_on_host(host, start);
+    EXPECT_THAT(job.expired(start + CauseSearch::timeout).signals, Not(IsEmpty()));
+    EXPECT_EQ(job.exit_status(), 128 + SIGKILL);
 }
 
 TEST(JobState, TheEndOfAnAgentWhosePesDiedIsNotReportedAgain) {
