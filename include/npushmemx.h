@@ -170,6 +170,18 @@ NPUSHMEM_API const char* npushmemx_describe_barriers(void);
  * machine). Returns 0, or the code for "not initialised". Either pointer may be NULL. */
 NPUSHMEM_API int npushmemx_get_pe_density(int* pes_per_node, double* pes_per_core);
 
+/* ---- Reuse of source arrays ---------------------------------------------------------------------------------------
+ */
+
+/* Waits until the sources of all earlier puts of this PE on the default context may be changed or freed, also of the
+ * _nbi forms, and the results of its earlier _nbi gets and atomics may be read. It promises nothing about the
+ * targets: fence orders and quiet completes there. If all PEs are mapped it does nothing, because a call to a mapped PE
+ * has copied its data when it returns. For operations over transports it waits as quiet does. Any thread. Failures are
+ * reported, as those of npushmem_quiet. */
+NPUSHMEM_API void npushmemx_flush(void);
+/* The same for the operations on the context `ctx`. NPUSHMEM_CTX_INVALID: nothing. */
+NPUSHMEM_API void npushmemx_ctx_flush(npushmem_ctx_t ctx);
+
 /* ---- Signals, and functions for more types -------------------------------------------------------------------------
  */
 
@@ -179,7 +191,8 @@ NPUSHMEM_API void npushmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int s
 
 /* The functions of npushmem/functions/rma.h and npushmem/functions/collectives.h for half and bfloat16, such as
  * npushmemx_half_put and npushmemx_bfloat16_sum_reduce. Reductions and scans combine in float and round once, at the
- * end. npushmem/functions/reducescatter.h: reduce-scatter for every type. */
+ * end. npushmem/functions/reducescatter.h: reduce-scatter for every type. npushmem/functions/alltoallv.h: all-to-all
+ * with counts for every type. npushmem/functions/float_atomics.h: addition for float and double. */
 #define NPUSHMEM_DECLARE(NAME, RET, ...) NPUSHMEM_API RET npushmemx_##NAME(__VA_ARGS__);
 #define NPUSHMEM_HALF_TYPES
 #define NPUSHMEM_TYPED_CTX(NAME, TYPE, OP, RET, ARGS, ...) \
@@ -195,8 +208,23 @@ NPUSHMEM_API void npushmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int s
 #define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)
 #define NPUSHMEM_ONLY "npushmem/functions/reducescatter.h"
 #include "npushmem/functions.h"
+#undef NPUSHMEM_ONLY
+#define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)
+#define NPUSHMEM_ONLY "npushmem/functions/alltoallv.h"
+#include "npushmem/functions.h"
 #undef NPUSHMEM_HALF_TYPES
 #define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)
+#define NPUSHMEM_PLAIN(OP, RET, ARGS, ...) NPUSHMEM_DECLARE(OP, RET, __VA_ARGS__)
+#include "npushmem/functions.h"
+#undef NPUSHMEM_ONLY
+#define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)
+#define NPUSHMEM_ONLY "npushmem/functions/reducescatter.h"
+#include "npushmem/functions.h"
+#undef NPUSHMEM_ONLY
+#define NPUSHMEM_TYPED_CTX(NAME, TYPE, OP, RET, ARGS, ...) \
+    NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)        \
+    NPUSHMEM_DECLARE(ctx_##NAME##_##OP, RET, npushmem_ctx_t ctx, __VA_ARGS__)
+#define NPUSHMEM_ONLY "npushmem/functions/float_atomics.h"
 #include "npushmem/functions.h"
 #undef NPUSHMEM_ONLY
 #undef NPUSHMEM_DECLARE
@@ -353,6 +381,10 @@ NPUSHMEM_API void npushmemx_vendor_get_version_info(int* major, int* minor, int*
  */
 NPUSHMEM_API int npushmemx_last_error(const char** message);
 NPUSHMEM_API void npushmemx_clear_error(void);
+/* Returns a clause that explains a code of npushmem/plugin/abi.h: "a PE has died"; for other numbers it says that the
+ * code is unknown. Never NULL; valid for ever. What exactly failed is in the message of npushmemx_last_error. Any time,
+ * any thread. */
+NPUSHMEM_API const char* npushmemx_error_string(int code);
 
 /* The configuration choices and their reasons, as text of several lines; valid until finalize. The empty string when
  * not initialised. */

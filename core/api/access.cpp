@@ -95,14 +95,19 @@ void report(const char* function, const Status& done) {
     if (!done.ok()) fail(function, done);
 }
 
-// Runs `body` with the runtime and the world PE, and reports its failure.
+// Runs `body` with the runtime and the world PE, and reports its failure. Returns whether it succeeded.
 template <class Body>
-void with_pe(const char* function, const Context& context, int number, Body&& body) {
+bool with_pe(const char* function, const Context& context, int number, Body&& body) {
     Runtime* up = runtime();
-    if (up == nullptr) return fail(function, not_running());
+    if (up == nullptr) {
+        fail(function, not_running());
+        return false;
+    }
     const ContextUse::Call use(context);
     const auto pe = world_pe(context, number);
-    report(function, !use.status().ok() ? use.status() : pe.ok() ? body(*up, pe.value()) : pe.status());
+    const Status done = !use.status().ok() ? use.status() : pe.ok() ? body(*up, pe.value()) : pe.status();
+    report(function, done);
+    return done.ok();
 }
 
 // An object on a PE that only a transport reaches.
@@ -307,15 +312,17 @@ void put_signal_slow_path(const Context& context, const char* function, void* de
     });
 }
 
-void atomic_slow_path(const Context& context, const char* function, const void* object, npushmem_atomic op, int number,
+bool atomic_slow_path(const Context& context, const char* function, const void* object, npushmem_atomic op, int number,
                       bool deferred) {
     const auto there = unmapped_fast_path(context, object, op.width, number);
     if (there && there->offset % op.width == 0) {
         op.pe = there->pe;
         op.offset = there->offset;
-        return report(function, context.remote->atomic(op, completion_of(deferred)));
+        const Status done = context.remote->atomic(op, completion_of(deferred));
+        report(function, done);
+        return done.ok();
     }
-    with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
+    return with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         Status checked = check_object(up, "the object", object, op.width, pe);
         if (checked.ok() && reinterpret_cast<std::uintptr_t>(object) % op.width != 0)
             checked = {Code::argument,

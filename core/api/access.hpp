@@ -70,8 +70,8 @@ void get_blocks_slow_path(const Context& context, const char* function, void* de
 void put_signal_slow_path(const Context& context, const char* function, void* dest, const void* source,
                           std::uint64_t bytes, std::uint64_t* signal_word, std::uint64_t signal, int operation, int pe,
                           bool deferred);
-// `op`: the functions fill in pe, offset and remote.
-void atomic_slow_path(const Context& context, const char* function, const void* object, npushmem_atomic op, int pe,
+// `op`: the functions fill in pe, offset and remote. Returns false if it failed.
+bool atomic_slow_path(const Context& context, const char* function, const void* object, npushmem_atomic op, int pe,
                       bool deferred);
 
 // An element of the untyped forms.

@@ -2,10 +2,12 @@
 // Atomics of every type, expanded from the tables of npushmem/types.h. On mapped memory they are the CPU's atomics,
 // with relaxed order as the standard allows, except that a fetch acquires what the observed update released.
 #include <atomic>
+#include <concepts>
 #include <cstring>
 
 #include "core/api/access.hpp"
 #include "npushmem.h"
+#include "npushmemx.h"
 
 namespace npushmem::api {
 
@@ -107,6 +109,27 @@ template <class T>
     atomic_slow_path(context, function, object, operation_on<T>(operation, operand, T{}, nullptr), pe, true);
 }
 
+// No transport adds floating-point numbers: repeats compare-and-swap until no other update comes between. Compares
+// bits, so that NaN ends the loop too. The first attempt expects 0, so that it needs no fetch before.
+template <std::floating_point T>
+[[gnu::noinline]] T add_slow_path(const Context& context, const char* function, const T* object, T operand, int pe) {
+    T expected{};
+    for (;;) {
+        T old{};
+        const auto swap = operation_on<T>(NPUSHMEM_ATOMIC_COMPARE_SWAP, expected + operand, expected, &old);
+        if (!atomic_slow_path(context, function, object, swap, pe, false)) return T{};
+        if (bits_of(old) == bits_of(expected)) return old;
+        expected = old;
+    }
+}
+
+template <std::floating_point T>
+[[gnu::always_inline]] inline T add(const Context& context, const char* function, T* object, T operand, int pe) {
+    if (T* target = target_of(context, object, pe)) [[likely]]
+        return std::atomic_ref<T>(*target).fetch_add(operand, acq_rel);
+    return add_slow_path(context, function, object, operand, pe);
+}
+
 template <class Operation, class T>
 [[gnu::always_inline]] inline T fetching(const Context& context, const char* function, const T* object, T operand,
                                          T compare, int pe) {
@@ -194,6 +217,21 @@ NPUSHMEM_BOTH(Xor, xor)
 #undef NPUSHMEM_FETCHING
 #undef NPUSHMEM_BOTH
 
+// More constrained than the functions above, so that the compiler prefers them.
+template <std::floating_point T>
+inline T atomic_fetch_add(const Context& context, const char* function, T* dest, T value, int pe) {
+    return add(context, function, dest, value, pe);
+}
+template <std::floating_point T>
+inline void atomic_add(const Context& context, const char* function, T* dest, T value, int pe) {
+    (void)add(context, function, dest, value, pe);
+}
+template <std::floating_point T>
+inline void atomic_fetch_add_nbi(const Context& context, const char* function, T* fetch, T* dest, T value, int pe) {
+    if (fetch == nullptr) return fail(function, {Code::argument, "fetch is NULL"});
+    *fetch = add(context, function, dest, value, pe);
+}
+
 // The same as the atomics of uint64_t, with their own names in reports.
 inline void signal_set(const Context& context, const char* function, std::uint64_t* word, std::uint64_t signal,
                        int pe) {
@@ -207,4 +245,8 @@ inline void signal_add(const Context& context, const char* function, std::uint64
 }  // namespace npushmem::api
 
 #define NPUSHMEM_ONLY "npushmem/functions/atomics.h"
+#include "core/api/definitions.hpp"
+#undef NPUSHMEM_ONLY
+#define NPUSHMEM_ONLY "npushmem/functions/float_atomics.h"
+#define NPUSHMEM_NAME(NAME) npushmemx_##NAME
 #include "core/api/definitions.hpp"

@@ -4,6 +4,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
 #include "core/api/access.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
@@ -102,6 +107,49 @@ int alltoalls_any(const char* function, const Result<Team*>& team, void* dest, c
                           {.count = count, .dst = dst, .sst = sst}, body);
 }
 
+namespace {
+
+// Returns the bytes from an array's beginning to the end of its last block; on overflow more than any heap holds.
+std::uint64_t extent_of(const Counts& counts, std::size_t members, std::size_t size) {
+    std::uint64_t extent = 0;
+    for (std::size_t i = 0; i < members; ++i) {
+        std::uint64_t end = 0;
+        if (counts.counts[i] == 0) continue;
+        if (__builtin_add_overflow(counts.offsets[i], counts.counts[i], &end))
+            end = std::numeric_limits<std::size_t>::max();
+        extent = std::max(extent, byte_count(end, size));
+    }
+    return extent;
+}
+
+std::vector<coll::Block> blocks_of(const Counts& counts, std::size_t members, std::size_t size, std::uint64_t begin) {
+    std::vector<coll::Block> blocks;
+    for (std::size_t i = 0; i < members; ++i)
+        blocks.push_back({counts.counts[i] > 0 ? begin + counts.offsets[i] * size : 0, counts.counts[i] * size});
+    return blocks;
+}
+
+}  // namespace
+
+int alltoallv_any(const char* function, const Result<Team*>& team, void* dest, const Counts& dest_counts,
+                  const void* source, const Counts& source_counts, std::size_t size) {
+    for (const auto& [name, array] : {std::pair{"dest_counts", dest_counts.counts},
+                                      {"dest_offsets", dest_counts.offsets},
+                                      {"source_counts", source_counts.counts},
+                                      {"source_offsets", source_counts.offsets}})
+        if (array == nullptr) {
+            fail(function, {Code::argument, fmt::format("{} is NULL", name)});
+            return static_cast<int>(Code::argument);
+        }
+    const auto members = static_cast<std::size_t>(team.ok() ? team.value()->size() : 0);
+    return run_collective(function, team, {"dest", dest, extent_of(dest_counts, members, size)},
+                          {"source", source, extent_of(source_counts, members, size)}, {.counts_differ = true},
+                          [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
+                              return coll::alltoallv(group, blocks_of(dest_counts, members, size, to),
+                                                     blocks_of(source_counts, members, size, from));
+                          });
+}
+
 int reduce_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
                coll::ReduceOperation operation, coll::ReduceElement element) {
     const std::uint64_t bytes = byte_count(count, coll::element_bytes(element));
@@ -159,6 +207,14 @@ int alltoalls(const char* function, npushmem_team_t team, void* dest, const void
     return alltoalls_any(function, team_of(team), dest, source, dst, sst, count, sizeof(T));
 }
 
+template <class T>
+int alltoallv(const char* function, npushmem_team_t team, void* dest, const std::size_t* dest_counts,
+              const std::size_t* dest_offsets, const void* source, const std::size_t* source_counts,
+              const std::size_t* source_offsets) {
+    return alltoallv_any(function, team_of(team), dest, {dest_counts, dest_offsets}, source,
+                         {source_counts, source_offsets}, sizeof(T));
+}
+
 #define NPUSHMEM_REDUCE(NAME, OPERATION)                                                                  \
     template <class T>                                                                                    \
     int NAME(const char* function, npushmem_team_t team, T* dest, const T* source, std::size_t count) {   \
@@ -209,7 +265,15 @@ int sum_exscan(const char* function, npushmem_team_t team, T* dest, const T* sou
 #define NPUSHMEM_ONLY "npushmem/functions/reducescatter.h"
 #define NPUSHMEM_NAME(NAME) npushmemx_##NAME
 #include "core/api/definitions.hpp"
+#undef NPUSHMEM_ONLY
+#define NPUSHMEM_ONLY "npushmem/functions/alltoallv.h"
+#define NPUSHMEM_NAME(NAME) npushmemx_##NAME
+#include "core/api/definitions.hpp"
 #undef NPUSHMEM_HALF_TYPES
+#define NPUSHMEM_NAME(NAME) npushmemx_##NAME
+#include "core/api/definitions.hpp"
+#undef NPUSHMEM_ONLY
+#define NPUSHMEM_ONLY "npushmem/functions/reducescatter.h"
 #define NPUSHMEM_NAME(NAME) npushmemx_##NAME
 #include "core/api/definitions.hpp"
 
@@ -228,6 +292,11 @@ int npushmem_fcollectmem(npushmem_team_t team, void* dest, const void* source, s
 }
 int npushmem_alltoallmem(npushmem_team_t team, void* dest, const void* source, size_t bytes) {
     return alltoalls_any(__func__, team_of(team), dest, source, 1, 1, bytes, 1);
+}
+int npushmemx_alltoallvmem(npushmem_team_t team, void* dest, const size_t* dest_counts, const size_t* dest_offsets,
+                           const void* source, const size_t* source_counts, const size_t* source_offsets) {
+    return alltoallv_any(__func__, team_of(team), dest, {dest_counts, dest_offsets}, source,
+                         {source_counts, source_offsets}, 1);
 }
 int npushmem_alltoallsmem(npushmem_team_t team, void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst,
                           size_t bytes) {

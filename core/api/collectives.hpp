@@ -56,6 +56,12 @@ constexpr coll::ReduceElement element_of() {
         return std::is_signed_v<T> ? ReduceElement::i64 : ReduceElement::u64;
 }
 
+// For each member of a team: a number of elements, and where they begin, in elements behind an array's beginning.
+struct Counts {
+    const std::size_t* counts;
+    const std::size_t* offsets;
+};
+
 // The untyped operations; `size` is an element's size in bytes.
 int broadcast_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
                   std::size_t size, int root, bool to_root);
@@ -65,6 +71,8 @@ int fcollect_any(const char* function, const Result<Team*>& team, void* dest, co
                  std::size_t size);
 int alltoalls_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::ptrdiff_t dst,
                   std::ptrdiff_t sst, std::size_t count, std::size_t size);
+int alltoallv_any(const char* function, const Result<Team*>& team, void* dest, const Counts& dest_counts,
+                  const void* source, const Counts& source_counts, std::size_t size);
 int reduce_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
                coll::ReduceOperation operation, coll::ReduceElement element);
 // `source` has `count` elements for each member of the team.

@@ -168,7 +168,7 @@ namespace {
 // Returns NPUSHMEM_ON_ERROR, also if no runtime has read it.
 std::string on_error_policy(const Runtime* up) {
     if (up != nullptr) return up->settings().on_error;
-    return lowercase(trimmed(ProcessEnvironment{}.get("NPUSHMEM_ON_ERROR").value_or("job")));
+    return lowercase(trimmed(given_variable("NPUSHMEM_ON_ERROR", ProcessEnvironment{}).value_or("job")));
 }
 
 // Failures after which the PEs have no consistent state, unlike a wrong argument.

@@ -86,6 +86,10 @@ int npushmemx_quiet_on_stream(npushmemx_stream_t stream) {
     return queue_call(__func__, stream, [] { npushmem_quiet(); });
 }
 
+int npushmemx_flush_on_stream(npushmemx_stream_t stream) {
+    return queue_call(__func__, stream, [] { npushmemx_flush(); });
+}
+
 int npushmemx_barrier_all_on_stream(npushmemx_stream_t stream) {
     return queue_call(__func__, stream, [] { npushmem_barrier_all(); });
 }

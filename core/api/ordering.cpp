@@ -111,6 +111,19 @@ void npushmem_ctx_quiet(npushmem_ctx_t ctx) {
     });
 }
 
+// A mapped PE's data was copied by the call itself.
+void npushmemx_flush(void) {
+    if (all_mapped()) [[likely]]
+        return;
+    report_failure_of(__func__, runtime_unnoted(), [](Runtime& up) { return up.transports().remote().quiet(); });
+}
+
+void npushmemx_ctx_flush(npushmem_ctx_t ctx) {
+    if (all_mapped(ctx)) [[likely]]
+        return;
+    complete(__func__, ctx, [](RemoteAccess& remote) { return remote.quiet(); });
+}
+
 void npushmem_pe_quiet(const int* pes, size_t count) { pe_quiet(__func__, NPUSHMEM_CTX_DEFAULT, pes, count); }
 
 void npushmem_ctx_pe_quiet(npushmem_ctx_t ctx, const int* pes, size_t count) { pe_quiet(__func__, ctx, pes, count); }

@@ -217,6 +217,31 @@ int npushmemx_last_error(const char** message) {
 
 void npushmemx_clear_error(void) { clear_failure(); }
 
+const char* npushmemx_error_string(int code) {
+    switch (static_cast<Code>(code)) {
+        case Code::ok: return "success";
+        case Code::again: return "not finished yet, call again";
+        case Code::argument: return "an argument has an invalid value";
+        case Code::range: return "a PE, a size or an index is outside its range";
+        case Code::not_symmetric: return "an address is outside symmetric memory";
+        case Code::not_initialized: return "the library is not initialized";
+        case Code::state: return "the object cannot serve the call in its current state";
+        case Code::mismatch: return "PEs gave a collective call different arguments";
+        case Code::config: return "a variable or a file of the configuration is wrong";
+        case Code::plugin_missing: return "a plugin was not found";
+        case Code::plugin_refused: return "a plugin was refused";
+        case Code::unsupported: return "the transport or plugin does not support the operation";
+        case Code::unreachable: return "a PE cannot be reached";
+        case Code::peer_dead: return "a PE has died";
+        case Code::timeout: return "the time limit has passed";
+        case Code::protocol: return "a peer sent bytes that do not parse or do not authenticate";
+        case Code::aborted: return "another PE reported a failure";
+        case Code::memory: return "memory or space is exhausted";
+        case Code::system: return "a call of the operating system failed";
+    }
+    return "unknown code";
+}
+
 const char* npushmemx_describe_map(void) {
     const Runtime* up = runtime();
     return up != nullptr ? up->reports().map_text().c_str() : "";

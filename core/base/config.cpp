@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <set>
 #include <string_view>
 
 #include "core/base/parse.hpp"
@@ -214,6 +215,9 @@ Status parse_debug(std::string_view text, Settings& into) {
 using S = Settings;
 
 constexpr ConfigRow rows[] = {
+    {"CONFIG_FILE", "", "path", "config",
+     "file with a variable on each line, NPUSHMEM_<name>=<value>; the environment takes precedence over it",
+     any<&S::config_file>},
     {"BOOTSTRAP", "AUTO", "AUTO, UID, PMI, MPI, SHMEM, PLUGIN or a plugin's name", "bootstrap",
      "how PEs find each other at start; AUTO: the plugin that recognises the launcher of this process",
      any<&S::bootstrap>},
@@ -341,8 +345,11 @@ constexpr ConfigRow rows[] = {
      any<&S::debug_file>},
 };
 
-Status malformed(std::string_view name, std::string_view text, std::string_view type, const Status& why) {
-    return {Code::config, fmt::format("NPUSHMEM_{}='{}': {}; accepted: {}", name, text, why.message(), type)};
+// `place`: of the value in the configuration file, or empty.
+Status malformed(std::string_view name, std::string_view text, std::string_view type, std::string_view place,
+                 const Status& why) {
+    return {Code::config, fmt::format("{}{}NPUSHMEM_{}='{}': {}; accepted: {}", place, place.empty() ? "" : ": ", name,
+                                      text, why.message(), type)};
 }
 
 }  // namespace
@@ -360,30 +367,60 @@ Status check_typed(std::string_view type, std::string_view text) {
     return {Code::config, fmt::format("unknown type '{}'", type)};
 }
 
-Result<Config> Config::read(const Environment& environment) {
+Result<Config> Config::read(const Environment& environment, const ContentReader& read_file) {
     Config config;
     config.npushmem_variables_ = environment.npushmem_variables();
+    const auto path = config.npushmem_variables_.find(config_file_variable);
+    if (path != config.npushmem_variables_.end()) {
+        auto values = read_config_file(std::string(trimmed(path->second)), read_file);
+        if (!values.ok()) return values.status();
+        config.file_values_ = std::move(values).value();
+    }
     for (const auto& row : rows)
         if (Status read = config.read_row(row, environment); !read.ok()) return read;
     return config;
 }
 
-// Reads the NPUSHMEM_ variable, else that of the standard, else the default.
-Status Config::read_row(const ConfigRow& row, const Environment& environment) {
-    const auto given = npushmem_variables_.find(fmt::format("NPUSHMEM_{}", row.name));
-    const auto standard = standard_value(environment, row.name);
-    const bool own = given != npushmem_variables_.end();
-    std::string text = own ? given->second : row.default_value;
-    if (!own && standard) {
-        auto translated = standard->variable->translate(standard->text);
-        if (!translated.ok())
-            return {Code::config, fmt::format("{}='{}': {}; accepted: {}", standard->name, standard->text,
-                                              translated.status().message(), standard->variable->accepted)};
-        text = std::move(translated).value();
+// Returns the value of the environment, else that of the configuration file, else the default.
+EffectiveValue Config::effective_value(std::string_view name, const char* default_value) const {
+    EffectiveValue out;
+    out.name = name;
+    out.default_value = default_value;
+    const std::string full = fmt::format("NPUSHMEM_{}", name);
+    const auto in_file = file_values_.find(full);
+    if (const auto own = npushmem_variables_.find(full); own != npushmem_variables_.end()) {
+        out.value = own->second;
+        out.from_environment = true;
+    } else if (in_file != file_values_.end()) {
+        out.value = in_file->second.text;
+        out.place = in_file->second.place;
+    } else {
+        out.value = default_value;
     }
-    if (Status parsed = row.parse(text, settings_); !parsed.ok()) return malformed(row.name, text, row.type, parsed);
-    effective_.push_back({row.name, text, row.default_value, row.type, row.subsystem, row.meaning, own || standard,
-                          standard ? fmt::format("{}={}", standard->name, standard->text) : std::string()});
+    return out;
+}
+
+// A variable of the standard belongs to the environment, but that of the prefix NPUSHMEM_ takes precedence there.
+Status Config::read_row(const ConfigRow& row, const Environment& environment) {
+    EffectiveValue out = effective_value(row.name, row.default_value);
+    if (const auto standard = standard_value(environment, row.name)) {
+        out.standard = fmt::format("{}={}", standard->name, standard->text);
+        if (!out.from_environment) {
+            auto translated = standard->variable->translate(standard->text);
+            if (!translated.ok())
+                return {Code::config, fmt::format("{}='{}': {}; accepted: {}", standard->name, standard->text,
+                                                  translated.status().message(), standard->variable->accepted)};
+            out.value = std::move(translated).value();
+            out.from_environment = true;
+            out.place.clear();
+        }
+    }
+    if (Status parsed = row.parse(out.value, settings_); !parsed.ok())
+        return malformed(row.name, out.value, row.type, out.place, parsed);
+    out.type = row.type;
+    out.subsystem = row.subsystem;
+    out.meaning = row.meaning;
+    effective_.push_back(std::move(out));
     return {};
 }
 
@@ -406,12 +443,13 @@ bool Config::is_standard_variable_set(std::string_view name) const {
 Status Config::declare(const char* subsystem, std::span<const npushmem_config_row> plugin_rows) {
     for (const auto& row : plugin_rows) {
         if (value(row.name) != nullptr) continue;
-        const auto given = npushmem_variables_.find(fmt::format("NPUSHMEM_{}", row.name));
-        const bool set = given != npushmem_variables_.end();
-        const std::string text = set ? given->second : row.default_value;
-        if (Status parsed = check_typed(row.type, text); !parsed.ok())
-            return malformed(row.name, text, row.type, parsed);
-        effective_.push_back({row.name, text, row.default_value, row.type, subsystem, row.meaning, set, {}});
+        EffectiveValue out = effective_value(row.name, row.default_value);
+        if (Status parsed = check_typed(row.type, out.value); !parsed.ok())
+            return malformed(row.name, out.value, row.type, out.place, parsed);
+        out.type = row.type;
+        out.subsystem = subsystem;
+        out.meaning = row.meaning;
+        effective_.push_back(std::move(out));
     }
     return {};
 }
@@ -422,21 +460,44 @@ const char* Config::value(std::string_view name) const {
     return found != effective_.end() ? found->value.c_str() : nullptr;
 }
 
+std::optional<std::string> Config::given(const std::string& name) const {
+    if (const auto own = npushmem_variables_.find(name); own != npushmem_variables_.end()) return own->second;
+    const auto in_file = file_values_.find(name);
+    return in_file != file_values_.end() ? std::optional(in_file->second.text) : std::nullopt;
+}
+
+std::vector<std::string> Config::unknown_names() const {
+    std::set<std::string> names;
+    for (const auto& [name, text] : npushmem_variables_) names.insert(name);
+    for (const auto& [name, value] : file_values_) names.insert(name);
+    for (const auto& row : effective_) names.erase(fmt::format("NPUSHMEM_{}", row.name));
+    return {names.begin(), names.end()};
+}
+
 std::vector<std::string> Config::unknown_variables() const {
     constexpr std::string_view prefix = "NPUSHMEM_";
-    std::vector<std::string> names;
-    for (const auto& row : effective_) names.push_back(row.name);
+    std::vector<std::string> known;
+    for (const auto& row : effective_) known.push_back(row.name);
     std::vector<std::string> sentences;
-    for (const auto& [name, text] : npushmem_variables_) {
+    for (const std::string& name : unknown_names()) {
+        const auto in_file = file_values_.find(name);
+        const bool by_file = in_file != file_values_.end() && !npushmem_variables_.contains(name);
         // Compares without the prefix, which would make any two names similar.
-        const std::string own = name.substr(prefix.size());
-        if (std::find(names.begin(), names.end(), own) != names.end()) continue;
-        const std::string near = nearest(own, names);
-        sentences.push_back(near.empty()
-                                ? fmt::format("unknown variable {} is ignored", name)
-                                : fmt::format("unknown variable {} is ignored; did you mean NPUSHMEM_{}?", name, near));
+        const std::string near = nearest(name.substr(prefix.size()), known);
+        sentences.push_back(fmt::format("{}unknown variable {} is ignored{}",
+                                        by_file ? in_file->second.place + ": " : "", name,
+                                        near.empty() ? "" : fmt::format("; did you mean NPUSHMEM_{}?", near)));
     }
     return sentences;
+}
+
+std::optional<std::string> given_variable(const std::string& name, const Environment& environment) {
+    if (auto own = environment.get(name)) return own;
+    const auto values =
+        read_config_file(std::string(trimmed(environment.get(config_file_variable).value_or(""))), read_content);
+    if (!values.ok()) return std::nullopt;
+    const auto in_file = values.value().find(name);
+    return in_file != values.value().end() ? std::optional(in_file->second.text) : std::nullopt;
 }
 
 bool is_secret(std::string_view name) {

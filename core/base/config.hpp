@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/config_file.hpp"
 #include "core/base/parse.hpp"
 #include "npushmem/plugin/abi.h"
 #include "npushmem/plugin/status.hpp"
@@ -74,6 +75,7 @@ enum class StartReportForm { none, text, json };
 // Every variable of the runtime as a typed value. Read once, then passed on as const. It has one member for each row of
 // the table, in one struct, because a row names the member into which it parses; it has no invariants to maintain.
 struct Settings {
+    std::string config_file;
     // bootstrap
     std::string bootstrap;
     std::string bootstrap_pmi;
@@ -160,13 +162,17 @@ struct EffectiveValue {
     std::string meaning;
     bool from_environment = false;
     std::string standard;  // the standard variable that set the value, or that NPUSHMEM_<name> overruled
+    std::string place;     // "job.conf:3" if the configuration file set the value, else empty
+
+    [[nodiscard]] bool is_default() const { return !from_environment && place.empty(); }
 };
 
 class Config {
 public:
-    // Reads all rows. Fails with Code::config on a malformed value; the message has the variable, the value and the
-    // accepted syntax.
-    static Result<Config> read(const Environment& environment);
+    // Reads all rows from the environment and, behind it, from the file that NPUSHMEM_CONFIG_FILE names there. Fails
+    // with Code::config on a malformed value or line and on a file that cannot be read; the message has the variable,
+    // the value, its line in the file and the accepted syntax.
+    static Result<Config> read(const Environment& environment, const ContentReader& read_file = read_content);
 
     [[nodiscard]] const Settings& settings() const { return settings_; }
     // The bootstrap that the program requests; it replaces AUTO only. Empty: none.
@@ -187,16 +193,29 @@ public:
 
     [[nodiscard]] const std::deque<EffectiveValue>& effective() const { return effective_; }
 
-    // Returns one sentence for every NPUSHMEM_* variable that no row declares, with the nearest known name.
+    // Returns what the environment, or else the configuration file, gives to a variable by its full name, whether or
+    // not a row declares it.
+    [[nodiscard]] std::optional<std::string> given(const std::string& name) const;
+
+    // Returns the full names of the NPUSHMEM_* variables that are given and that no row declares, in alphabetical
+    // order.
+    [[nodiscard]] std::vector<std::string> unknown_names() const;
+    // Returns one sentence for each of them, with its place in the configuration file and the nearest known name.
     [[nodiscard]] std::vector<std::string> unknown_variables() const;
 
 private:
+    [[nodiscard]] EffectiveValue effective_value(std::string_view name, const char* default_value) const;
     [[nodiscard]] Status read_row(const ConfigRow& row, const Environment& environment);
 
     Settings settings_;
     std::string requested_bootstrap_;
     std::deque<EffectiveValue> effective_;                   // a deque: pointers returned by value() survive declare()
     std::map<std::string, std::string> npushmem_variables_;  // NPUSHMEM_* as found
+    FileValues file_values_;
 };
+
+// Returns what Config::given returns, for one variable where there is no configuration; nothing if the file cannot be
+// read.
+std::optional<std::string> given_variable(const std::string& name, const Environment& environment);
 
 }  // namespace npushmem

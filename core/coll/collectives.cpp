@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/coll/collectives.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -261,6 +263,46 @@ Status reduce_scatter_blocks(Group& group, std::uint64_t dest, std::uint64_t sou
     return done;
 }
 
+// What two members must know of each other for alltoallv.
+struct PairRecord {
+    Block receives;  // this member, from that one
+    std::uint64_t sends;
+};
+
+// Gives each member its element of `own`; element m of `theirs` becomes what member m had for this one.
+Status exchange_pairs(Group& group, std::span<const PairRecord> own, std::span<PairRecord> theirs) {
+    constexpr std::uint64_t size = sizeof(PairRecord);
+    if (CacheLineExchange* const lines = lines_for(group, size)) {
+        Status done = lines->run(reinterpret_cast<const std::byte*>(own.data()), size, size);
+        for (int member = 0; member < group.size() && done.ok(); ++member)
+            std::memcpy(&theirs[static_cast<std::size_t>(member)], lines->of(member), size);
+        return done;
+    }
+    // Some members at a time write to the workspace of all, one after another in it.
+    constexpr int at_a_time = Workspace::contribution_bytes / size;
+    for (int first = 0; first < group.size(); first += at_a_time) {
+        const std::uint64_t at = group.workspace() + group.next_workspace_half() * Workspace::contribution_bytes;
+        const int turn = group.index() - first;
+        Status done;
+        if (turn >= 0 && turn < at_a_time)
+            done = for_all(group, [&](int member) {
+                return write(group, member, at + static_cast<std::uint64_t>(turn) * size,
+                             &own[static_cast<std::size_t>(member)], size);
+            });
+        if (done.ok()) done = complete_and_sync(group);
+        if (!done.ok()) return done;
+        const int many = std::min(at_a_time, group.size() - first);
+        std::memcpy(&theirs[static_cast<std::size_t>(first)], local_address(group, at),
+                    static_cast<std::size_t>(many) * size);
+    }
+    return {};
+}
+
+Status sizes_differ(int sender, std::uint64_t sent, int receiver, std::uint64_t expected) {
+    return {Code::mismatch, fmt::format("member {} sends {} bytes to member {} of the team, which expects {} bytes",
+                                        sender, sent, receiver, expected)};
+}
+
 }  // namespace
 
 Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root) {
@@ -335,6 +377,26 @@ Status alltoalls(Group& group, std::uint64_t dest, std::uint64_t source, const S
         return Status{};
     });
     return done.ok() ? complete_and_sync(group) : done;
+}
+
+Status alltoallv(Group& group, std::span<const Block> dest, std::span<const Block> source) {
+    std::vector<PairRecord> own(dest.size());
+    std::vector<PairRecord> theirs(dest.size());
+    for (std::size_t i = 0; i < own.size(); ++i) own[i] = {dest[i], source[i].bytes};
+    if (Status exchanged = exchange_pairs(group, own, theirs); !exchanged.ok()) return exchanged;
+    Status mismatch;
+    const Status sent = for_all(group, [&](int member) -> Status {
+        const auto i = static_cast<std::size_t>(member);
+        if (own[i].receives.bytes != theirs[i].sends)
+            mismatch = sizes_differ(member, theirs[i].sends, group.index(), own[i].receives.bytes);
+        const Block& there = theirs[i].receives;
+        if (there.bytes == source[i].bytes)
+            return write(group, member, there.offset, local_address(group, source[i].offset), there.bytes);
+        mismatch = sizes_differ(group.index(), source[i].bytes, member, there.bytes);
+        return {};
+    });
+    const Status done = sent.ok() ? complete_and_sync(group) : sent;
+    return done.ok() ? mismatch : done;
 }
 
 Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, ReduceOperation operation,

@@ -10,6 +10,8 @@
 // BroadcastRing::max_payload bytes in groups with a BroadcastRing.
 #pragma once
 
+#include <span>
+
 #include "core/coll/group.hpp"
 #include "core/coll/reduce_kernel.hpp"
 
@@ -35,6 +37,16 @@ struct Strides {
     std::uint64_t size;
 };
 Status alltoalls(Group& group, std::uint64_t dest, std::uint64_t source, const Strides& strides);
+
+// Where this member has the block that comes from, or goes to, one member.
+struct Block {
+    std::uint64_t offset;  // in symmetric memory, if there are bytes
+    std::uint64_t bytes;
+};
+// Sends source[m] to each member m, which receives it in its dest[me]. The blocks of a member are its own; members
+// first exchange where theirs are. Fails with Code::mismatch on both members of a pair whose sizes differ; all other
+// blocks are sent then.
+Status alltoallv(Group& group, std::span<const Block> dest, std::span<const Block> source);
 
 // Gives the same bits on every member: combines operands in the members' order; f16 and bf16 in float, rounded once.
 // dest may be source. Small: every member publishes its array in its workspace and combines all. Large: each member

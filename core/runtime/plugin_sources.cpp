@@ -116,24 +116,41 @@ std::string reason_of_named_bootstrap(const Settings& settings) {
 
 namespace {
 
+// The process environment with the configuration file behind it, for bootstraps whose rows are not declared yet.
+class ConfiguredEnvironment final : public Environment {
+public:
+    explicit ConfiguredEnvironment(const Config& config) : config_(config) {}
+    [[nodiscard]] std::optional<std::string> get(const std::string& name) const override {
+        auto own = config_.given(name);
+        return own ? std::move(own) : process_.get(name);
+    }
+    [[nodiscard]] std::map<std::string, std::string> npushmem_variables() const override {
+        return process_.npushmem_variables();
+    }
+
+private:
+    const Config& config_;
+    ProcessEnvironment process_;
+};
+
 Result<BootstrapChoice> select_bootstrap(const Config& config, const npushmem_host& host,
                                          const npushmem_bootstrap_params& params) {
     const PluginFinder finder = finder_of(config.settings());
     auto name = selected_bootstrap(config.settings());
     if (!name.ok()) return name.status();
     if (name.value() == "auto" && !config.requested_bootstrap().empty()) {
-        auto named = named_bootstrap(finder, config.requested_bootstrap(), ProcessEnvironment(), host, params);
+        auto named = named_bootstrap(finder, config.requested_bootstrap(), ConfiguredEnvironment(config), host, params);
         if (named.ok()) named.value().why = "requested by the program";
         return named;
     }
     if (name.value() == "auto") {
-        auto chosen = choose_bootstrap(finder, ProcessEnvironment(), host, params);
+        auto chosen = choose_bootstrap(finder, ConfiguredEnvironment(config), host, params);
         if (chosen.ok())
             chosen.value().why =
                 chosen.value().why.empty() ? "chosen by itself" : "chosen by itself: " + chosen.value().why;
         return chosen;
     }
-    auto named = named_bootstrap(finder, name.value(), ProcessEnvironment(), host, params);
+    auto named = named_bootstrap(finder, name.value(), ConfiguredEnvironment(config), host, params);
     if (named.ok()) named.value().why = reason_of_named_bootstrap(config.settings());
     return named;
 }
@@ -170,7 +187,7 @@ Result<std::unique_ptr<Bootstrap>> PluginSources::open_bootstrap(Config& config,
         return opened.status().within(chosen.value().why);
     if (!opened.ok()) return opened.status();
     Status several =
-        check_single_process_job(chosen.value(), opened.value()->nranks(), ProcessEnvironment(), host, params);
+        check_single_process_job(chosen.value(), opened.value()->nranks(), ConfiguredEnvironment(config), host, params);
     if (!several.ok()) return several;
     return std::unique_ptr<Bootstrap>(std::move(opened).value());
 }

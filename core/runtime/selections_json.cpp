@@ -137,11 +137,12 @@ Json barrier_json(const JobReport& job) {
 Json variables_json(const Config& config) {
     Json out = Json::array();
     for (const EffectiveValue& variable : config.effective())
-        if (variable.from_environment)
+        if (!variable.is_default())
             out.push_back({{"name", "NPUSHMEM_" + variable.name},
                            {"value", is_secret(variable.name) ? Json() : Json(variable.value)},
                            {"default", variable.default_value},
-                           {"standard", text_or_null(variable.standard)}});
+                           {"standard", text_or_null(variable.standard)},
+                           {"file", text_or_null(variable.place)}});
     return out;
 }
 

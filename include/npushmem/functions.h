@@ -18,9 +18,9 @@
  * ARGS are the parameters' names in parentheses. With NPUSHMEM_DISTINCT_TYPES defined, typed rows come once for each
  * distinct type of the compiler; with NPUSHMEM_HALF_TYPES, for half and bfloat16 only.
  *
- * The functions of OpenSHMEM have the prefix npushmem_. Those for half and bfloat16, and the families reducescatter,
- * stream_transfers, stream_waits and stream_collectives, which only NPUSHMEM_ONLY selects, have the prefix
- * npushmemx_. */
+ * The functions of OpenSHMEM have the prefix npushmem_. Those for half and bfloat16, and the families alltoallv,
+ * float_atomics, reducescatter, stream_transfers, stream_waits and stream_collectives, which only NPUSHMEM_ONLY
+ * selects, have the prefix npushmemx_. */
 
 /* The meaning of parameters by name, in all families, for readers and for scripts/make-reference.
  *

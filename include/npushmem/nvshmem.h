@@ -211,7 +211,7 @@ NPUSHMEM_NV_AS(int, nvshmemx_team_init, "npushmemx_team_init", nvshmem_team_t* t
 NPUSHMEM_NV(void, fence, void)
 NPUSHMEM_NV(void, quiet, void)
 NPUSHMEM_NVX(void, quiet_on_stream, npushmemx_stream_t stream)
-NPUSHMEM_NV_AS(void, nvshmemx_flush_on_stream, "npushmemx_quiet_on_stream", npushmemx_stream_t stream)
+NPUSHMEM_NVX(void, flush_on_stream, npushmemx_stream_t stream)
 NPUSHMEM_NV(void, barrier_all, void)
 NPUSHMEM_NVX(void, barrier_all_on_stream, npushmemx_stream_t stream)
 NPUSHMEM_NV(void, sync_all, void)

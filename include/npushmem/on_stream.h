@@ -47,6 +47,8 @@ NPUSHMEM_API int npushmemx_team_sync_on_stream(npushmem_team_t team, npushmemx_s
 NPUSHMEM_API int npushmemx_sync_all_on_stream(npushmemx_stream_t stream);
 /* As npushmem_quiet: completes all operations of this PE on the default context, also those that were not queued. */
 NPUSHMEM_API int npushmemx_quiet_on_stream(npushmemx_stream_t stream);
+/* As npushmemx_flush: the sources of this PE's earlier puts may be changed when the next operation begins. */
+NPUSHMEM_API int npushmemx_flush_on_stream(npushmemx_stream_t stream);
 
 /* As npushmem_putmem and the other plain functions; a put is complete at its target when the next operation begins. */
 NPUSHMEM_API int npushmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int pe,

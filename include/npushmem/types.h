@@ -28,6 +28,9 @@
     X(float, float)                               \
     X(double, double)
 
+/* Types of the floating-point addition, beyond OpenSHMEM. */
+#define NPUSHMEM_FOR_EACH_FLOAT_ATOMIC_TYPE(X) X(float, float) X(double, double)
+
 /* Types of and, or, xor (1.6, "Bitwise AMO Types"). */
 #define NPUSHMEM_FOR_EACH_BITWISE_TYPE(X) \
     X(uint, unsigned int)                 \

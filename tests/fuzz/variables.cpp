@@ -67,20 +67,35 @@ private:
     std::map<std::string, std::string> values_;
 };
 
+void check_config_file(std::string_view text) {
+    const auto values = parse_config_file(text, "f");
+    if (!values.ok()) return require_message(values.status());
+    std::string written;
+    for (const auto& [name, value] : values.value()) written += name + "=" + value.text + "\n";
+    const auto again = parse_config_file(written, "f");
+    require(again.ok() && again.value().size() == values.value().size(), "a configuration file changes");
+    for (const auto& [name, value] : again.value())
+        require(value.text == values.value().at(name).text, "a value of a configuration file changes: " + name);
+}
+
 // Lines name=value. What is read must give the same configuration when its effective values are set.
 void check_configuration(Taker& in) {
     std::map<std::string, std::string> values;
+    std::string file;
     while (!in.empty()) {
         const std::string line = in.line();
+        file += line + "\n";
         const std::size_t equals = line.find('=');
         if (equals != std::string::npos) values.emplace(line.substr(0, equals), line.substr(equals + 1));
     }
-    const auto config = Config::read(InputEnvironment(values));
+    check_config_file(file);
+    const auto no_file = [](const std::string&) { return Result<std::string>(""); };
+    const auto config = Config::read(InputEnvironment(values), no_file);
     if (!config.ok()) return require_message(config.status());
     for (const auto& sentence : config.value().unknown_variables()) require(!sentence.empty(), "an empty sentence");
     std::map<std::string, std::string> effective;
     for (const auto& each : config.value().effective()) effective.emplace("NPUSHMEM_" + each.name, each.value);
-    const auto again = Config::read(InputEnvironment(effective));
+    const auto again = Config::read(InputEnvironment(effective), no_file);
     require(again.ok(), "the effective values are rejected: " + again.status().message());
     for (const auto& each : again.value().effective())
         require(each.value == effective.at("NPUSHMEM_" + each.name), "an effective value changes: " + each.name);

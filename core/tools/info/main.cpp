@@ -113,17 +113,9 @@ private:
                                      environment_.errors(), unknown, previews, pes});
         if (options_.summary)
             reports.summary =
-                info::summarise({config_, unknown_names(), plugins_, system, job.ok() ? &job.value() : nullptr,
+                info::summarise({config_, config_.unknown_names(), plugins_, system, job.ok() ? &job.value() : nullptr,
                                  barrier.ok() ? &barrier.value() : nullptr, checks, pes});
         if (options_.doctor) reports.checks = std::move(checks);
-    }
-
-    [[nodiscard]] std::vector<std::string> unknown_names() const {
-        std::vector<std::string> names;
-        constexpr std::size_t prefix = std::string_view("NPUSHMEM_").size();
-        for (const auto& [name, value] : environment_.npushmem_variables())
-            if (config_.value(name.substr(prefix)) == nullptr) names.push_back(name);
-        return names;
     }
 
     const info::Options& options_;

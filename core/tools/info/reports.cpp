@@ -23,14 +23,15 @@ namespace {
 std::string quoted(const std::string& text) { return text.empty() ? "(empty)" : text; }
 
 std::string shown_value(const EffectiveValue& row) {
-    return row.from_environment && !row.value.empty() && is_secret(row.name) ? "(set, not shown)" : quoted(row.value);
+    return !row.is_default() && !row.value.empty() && is_secret(row.name) ? "(set, not shown)" : quoted(row.value);
 }
 
 std::string variable_lines(const EffectiveValue& row) {
     const std::string standard = row.standard.empty() ? "" : fmt::format(" with {}", row.standard);
-    const std::string origin = row.from_environment
-                                   ? fmt::format("environment{}; default {}", standard, quoted(row.default_value))
-                                   : std::string("default");
+    const std::string origin = row.is_default()
+                                   ? std::string("default")
+                                   : fmt::format("{}{}; default {}", row.place.empty() ? "environment" : row.place,
+                                                 standard, quoted(row.default_value));
     return fmt::format("NPUSHMEM_{} = {}  [{}]\n    {}; {}\n", row.name, shown_value(row), origin, row.meaning,
                        row.type);
 }

@@ -56,10 +56,11 @@ Json variables_json(const Config& config) {
     Json rows = Json::array();
     for (const EffectiveValue& row : config.effective())
         rows.push_back({{"name", "NPUSHMEM_" + row.name},
-                        {"value", row.from_environment && is_secret(row.name) ? Json() : Json(row.value)},
+                        {"value", !row.is_default() && is_secret(row.name) ? Json() : Json(row.value)},
                         {"default", row.default_value},
                         {"from_environment", row.from_environment},
                         {"standard", json_or_null(row.standard)},
+                        {"file", json_or_null(row.place)},
                         {"subsystem", row.subsystem},
                         {"type", row.type},
                         {"meaning", row.meaning}});

@@ -133,7 +133,7 @@ Summary summarise(const SummarySources& sources) {
     summary.bootstraps = names_of(PluginKind::bootstrap, sources.plugins);
     summary.job = preview_of(sources);
     for (const EffectiveValue& row : sources.config.effective())
-        if (row.from_environment) summary.variables.push_back("NPUSHMEM_" + row.name);
+        if (!row.is_default()) summary.variables.push_back("NPUSHMEM_" + row.name);
     summary.unknown = sources.unknown;
     summary.problems = count(sources.checks, Severity::problem);
     summary.notes = count(sources.checks, Severity::note);

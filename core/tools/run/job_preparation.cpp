@@ -45,12 +45,13 @@ void EnvironmentBlock::set(std::string_view name, std::string_view value) {
 }
 
 const char* EnvironmentBlock::value(std::string_view name) const {
-    const auto found = find(name);
-    return found == entries_.end() ? nullptr : found->c_str() + name.size() + 1;
+    if (const auto found = find(name); found != entries_.end()) return found->c_str() + name.size() + 1;
+    const auto in_file = file_values_.find(std::string(name));
+    return in_file == file_values_.end() ? nullptr : in_file->second.text.c_str();
 }
 
 void EnvironmentBlock::set_default(std::string_view name, std::string_view value) {
-    if (find(name) == entries_.end()) set(name, value);
+    if (this->value(name) == nullptr) set(name, value);
 }
 
 std::vector<char*> EnvironmentBlock::pointers() {
@@ -96,9 +97,13 @@ std::variant<std::string, ProgramError> find_program(const std::string& name, co
 
 namespace {
 
-EnvironmentBlock common_environment(const Options& options, const char* const* environment) {
+Result<EnvironmentBlock> common_environment(const Options& options, const char* const* environment) {
     auto block = EnvironmentBlock::copy_of(environment);
     for (const auto& [name, value] : options.exports) block.set(name, value);
+    const char* const path = block.value(config_file_variable);
+    auto values = read_config_file(std::string(trimmed(path == nullptr ? "" : path)), read_content);
+    if (!values.ok()) return values.status();
+    block.use_config_file(std::move(values).value());
     block.set("NPUSHMEM_NPES", std::to_string(options.job_npes > 0 ? options.job_npes : options.npes));
     block.set_default("NPUSHMEM_BOOTSTRAP", launcher_bootstrap);
     // Unless these are set, the PSM libraries, which libfabric loads, catch SIGTERM and the signals of crashes, and
@@ -187,7 +192,9 @@ JobPlan plan_agent_clients(const Options& options, JobPlan plan) {
 
 std::variant<JobPlan, EarlyExit> prepare_job(const Options& options, const char* const* environment) {
     JobPlan plan;
-    plan.environment = common_environment(options, environment);
+    auto common = common_environment(options, environment);
+    if (!common.ok()) return refusal(exit_launcher_failed, common.status().message());
+    plan.environment = std::move(common).value();
     if (!options.hosts.empty()) return plan_agent_clients(options, std::move(plan));
     const char* path = plan.environment.value("PATH");
     auto program = find_program(options.command.front(), path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/config_file.hpp"
 #include "core/base/poller.hpp"
 #include "core/tools/run/options.hpp"
 #include "core/tools/run/placement.hpp"
@@ -24,7 +25,10 @@ public:
     void set(std::string_view name, std::string_view value);
     // Null if the variable is not set; the pointer holds until the next `set`.
     [[nodiscard]] const char* value(std::string_view name) const;
+    // Does nothing if the variable is set here or in the configuration file.
     void set_default(std::string_view name, std::string_view value);
+    // `value` and `set_default` count these variables as set; the processes read the file themselves.
+    void use_config_file(FileValues values) { file_values_ = std::move(values); }
 
     // For execve: null-terminated, valid until the next `set`.
     [[nodiscard]] std::vector<char*> pointers();
@@ -33,6 +37,7 @@ private:
     [[nodiscard]] std::vector<std::string>::const_iterator find(std::string_view name) const;
 
     std::vector<std::string> entries_;
+    FileValues file_values_;
 };
 
 struct ProgramError {

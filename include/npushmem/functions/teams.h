@@ -60,7 +60,8 @@ NPUSHMEM_PLAIN(team_create_ctx, int, (team, options, ctx), npushmem_team_t team,
 NPUSHMEM_PLAIN(ctx_destroy, void, (ctx), npushmem_ctx_t ctx)
 /* *team receives the context's team; NPUSHMEM_CTX_INVALID: NPUSHMEM_TEAM_INVALID, and nonzero. */
 NPUSHMEM_PLAIN(ctx_get_team, int, (ctx, team), npushmem_ctx_t ctx, npushmem_team_t* team)
-/* Hints that many small operations follow until stop; they change no result. */
+/* Hint that many small operations follow until stop. They do nothing here: every operation starts when it is called,
+ * and SHMEM_CTX_SESSION_BATCH does not delay it. All options and configurations are accepted. */
 NPUSHMEM_PLAIN(ctx_session_start, void, (ctx, options, config, config_mask), npushmem_ctx_t ctx, long options,
                const npushmem_ctx_session_config_t* config, long config_mask)
 NPUSHMEM_PLAIN(ctx_session_stop, void, (ctx), npushmem_ctx_t ctx)

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "core/tools/run/exit_record.hpp"
@@ -64,6 +65,25 @@ protected:
 
     std::set<std::string> before_ = named_memory();
 };
+
+// The launcher reads it too: without it there would be no id for these PEs, which meet by the uid plugin.
+TEST_F(Npushmem, ReadsTheConfigurationFile) {
+    const std::string path = ::testing::TempDir() + "npushmem-job.conf";
+    std::ofstream(path)
+        << "NPUSHMEM_INFO=1\nNPUSHMEM_SYMMETRIC_SIZE=8M\nNPUSHMEM_SYMETRIC_SIZE=9M\nNPUSHMEM_BOOTSTRAP=uid\n";
+    JobSettings settings = by_uid();
+    settings.environment = {"NPUSHMEM_CONFIG_FILE=" + path};
+    JobUnderTest job(npushmem_job({"-n", "2"}, "whole"), settings);
+    EXPECT_EQ(job.reports(2).size(), 2U);
+    EXPECT_EQ(job.end(), 0) << job.errors();
+    EXPECT_THAT(job.errors(), AllOf(HasSubstr(path + ":3: unknown variable NPUSHMEM_SYMETRIC_SIZE"),
+                                    HasSubstr("did you mean NPUSHMEM_SYMMETRIC_SIZE?"), HasSubstr("8 MiB")));
+    std::ofstream(path) << "\nNPUSHMEM_TIMEOUT\n";
+    JobUnderTest wrong(npushmem_job({"-n", "2"}, "whole"), settings);
+    EXPECT_NE(wrong.end(), 0);
+    EXPECT_THAT(wrong.errors(), HasSubstr("npushmem-run: " + path + ":2: 'NPUSHMEM_TIMEOUT': expected"));
+    std::filesystem::remove(path);
+}
 
 // Far more PEs than cores, each with the default heap of 1 GiB: they start, meet and end.
 TEST_F(Npushmem, HundredsOfPes) {

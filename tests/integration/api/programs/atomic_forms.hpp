@@ -5,6 +5,7 @@
 #include <string>
 
 #include "npushmem.h"
+#include "npushmemx.h"
 
 namespace npushmem::api_test {
 
@@ -38,8 +39,8 @@ struct AtomicForms {
     Fetching<T> fetch_xor = {};
 };
 
-// Calls visit(forms) once for every type of the standard's atomics tables. A type may come in two halves: what the
-// extended and standard tables give, and what the bitwise table gives.
+// Calls visit(forms) for every type of the tables of atomics. A type may come in several parts: what the extended and
+// standard tables give, what the bitwise table gives, and the floating-point additions.
 template <class Visit>
 void for_each_atomic_type(Visit&& visit) {
 #define EXTENDED(NAME, TYPE)                                                             \
@@ -78,10 +79,21 @@ void for_each_atomic_type(Visit&& visit) {
         forms.fetch_xor = {npushmem_##NAME##_atomic_fetch_xor, npushmem_##NAME##_atomic_fetch_xor_nbi}; \
         visit(forms);                                                                                   \
     }
+#define FLOATING(NAME, TYPE)                                                                              \
+    {                                                                                                     \
+        AtomicForms<TYPE> forms{.name = #NAME};                                                           \
+        forms.fetch = npushmem_##NAME##_atomic_fetch;                                                     \
+        forms.set = npushmem_##NAME##_atomic_set;                                                         \
+        forms.add = npushmemx_##NAME##_atomic_add;                                                        \
+        forms.fetch_add = {npushmemx_##NAME##_atomic_fetch_add, npushmemx_##NAME##_atomic_fetch_add_nbi}; \
+        visit(forms);                                                                                     \
+    }
     NPUSHMEM_FOR_EACH_EXTENDED_ATOMIC_TYPE(EXTENDED)
+    NPUSHMEM_FOR_EACH_FLOAT_ATOMIC_TYPE(FLOATING)
     NPUSHMEM_FOR_EACH_ATOMIC_TYPE(STANDARD)
     NPUSHMEM_FOR_EACH_BITWISE_TYPE(BITWISE)
 #undef EXTENDED
+#undef FLOATING
 #undef STANDARD
 #undef BITWISE
 }

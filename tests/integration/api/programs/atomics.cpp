@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "npushmem.h"
+#include "npushmemx.h"
 #include "tests/integration/api/programs/atomic_forms.hpp"
 #include "tests/integration/api/programs/checker.hpp"
 
@@ -39,6 +40,8 @@ public:
             compare_swap();
             add();
             bits();
+        } else {
+            floating_add();
         }
         look_at_neighbours();
         check_.no_error(forms_.name);
@@ -100,7 +103,22 @@ private:
         holds(operation, result);
     }
 
+    void floating_add() {
+        constexpr T large = std::numeric_limits<T>::max();
+        for (const T initial : {T{0}, T{-0.0}, T{1.5}, large, -std::numeric_limits<T>::denorm_min()})
+            for (const T operand : {T{0.25}, T{-1.5}, large}) {
+                updating("add", forms_.add, initial, operand, initial + operand);
+                fetching("fetch_add", forms_.fetch_add, initial, operand, initial + operand);
+            }
+        if (forms_.add == nullptr) return;
+        start_with(std::numeric_limits<T>::quiet_NaN());
+        const T old = forms_.fetch_add.now(cell_, 1, peer_);
+        const T stored = forms_.fetch(cell_, peer_);
+        check_.that(what("add to a number that is none"), old != old && stored != stored);
+    }
+
     void swap() {
+        if (forms_.swap.now == nullptr) return;
         fetching("swap", forms_.swap, number<T>(3), number<T>(9), number<T>(9));
         fetching("swap", forms_.swap, std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max(),
                  std::numeric_limits<T>::max());
@@ -230,6 +248,26 @@ void test_mixed(Checker& check, const Job& job) {
     npushmem_free(words);
 }
 
+// Additions of all PEs to one number; every sum is exact, so that their order does not matter.
+template <class T>
+void test_sums(Checker& check, const Job& job, void (*add)(T*, T, int), T (*fetch_add)(T*, T, int),
+               void (*add_on)(npushmem_ctx_t, T*, T, int)) {
+    constexpr int each = 40;
+    auto* sum = static_cast<T*>(npushmem_calloc(1, sizeof(T)));
+    T last = -1;
+    for (int i = 0; i < each; ++i) {
+        add(sum, T(0.5), 0);
+        const T before = fetch_add(sum, T(1), 0);
+        check.that(fmt::format("the sum {} is above {}", before, last), before > last);
+        last = before;
+        add_on(NPUSHMEM_CTX_DEFAULT, sum, T(0.25), 0);
+    }
+    npushmem_barrier_all();
+    if (job.me == 0) check.equal("floating-point additions of all PEs", T(1.75) * each * job.npes, *sum);
+    npushmem_barrier_all();
+    npushmem_free(sum);
+}
+
 // A lock made of compare_swap around a plain counter.
 void test_lock(Checker& check, const Job& job) {
     constexpr int each = 10;
@@ -258,6 +296,10 @@ void test_atomics(Checker& check, const Job& job) {
     test_tickets<unsigned>(
         check, job, [](unsigned* word, int pe) { return npushmem_uint_atomic_fetch_add(word, 1U, pe); },
         "uint fetch_add");
+    test_sums<float>(check, job, npushmemx_float_atomic_add, npushmemx_float_atomic_fetch_add,
+                     npushmemx_ctx_float_atomic_add);
+    test_sums<double>(check, job, npushmemx_double_atomic_add, npushmemx_double_atomic_fetch_add,
+                      npushmemx_ctx_double_atomic_add);
     test_mixed(check, job);
     test_lock(check, job);
     check.no_error("contended atomics");

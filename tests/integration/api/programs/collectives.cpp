@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "npushmem.h"
+#include "npushmemx.h"
 #include "tests/integration/api/programs/checker.hpp"
 
 namespace npushmem::api_test {
@@ -136,6 +137,29 @@ public:
         }
     }
 
+    // Member a sends (a + 2b) % 3 + 1 elements, but none if a is b, to member b.
+    void alltoallv(int (*call)(npushmem_team_t, T*, const std::size_t*, const std::size_t*, const T*,
+                               const std::size_t*, const std::size_t*)) {
+        const auto sent = [](int a, int b) { return a == b ? 0 : static_cast<std::size_t>((a + 2 * b) % 3 + 1); };
+        std::vector<std::size_t> to_counts, to_offsets, from_counts, from_offsets;
+        for (int pe = 0; pe < where_.size; ++pe) {
+            from_counts.push_back(sent(where_.me, pe));
+            from_offsets.push_back(static_cast<std::size_t>(where_.size - pe) * 4);
+            to_counts.push_back(sent(pe, where_.me));
+            to_offsets.push_back(static_cast<std::size_t>(pe) * 5 + 1);
+        }
+        fill(members() * 4 + 4, members() * 5);
+        meet();
+        expect_zero("alltoallv", call(where_.team, dest_, to_counts.data(), to_offsets.data(), source_,
+                                      from_counts.data(), from_offsets.data()));
+        for (std::size_t i = 0; i < members() * 5; ++i) {
+            const int pe = static_cast<int>(i / 5);
+            const bool received = i % 5 >= 1 && i % 5 < 1 + sent(pe, where_.me);
+            const std::size_t from = static_cast<std::size_t>(where_.size - where_.me) * 4 + i % 5 - 1;
+            compare("alltoallv", 5, i, received ? small<T>(pe, from) : guard(), dest_[i]);
+        }
+    }
+
 private:
     static T guard() { return static_cast<T>(99); }
     // `count` elements here, `received` there and one more.
@@ -170,6 +194,7 @@ void test_data(Checker& check, const Where& where, const Room& room, std::size_t
         typed.collect(npushmem_##NAME##_collect, count);                                                \
         typed.alltoall(npushmem_##NAME##_alltoall, count);                                              \
         if (count == every_type) typed.alltoalls(npushmem_##NAME##_alltoalls);                          \
+        if (count == every_type) typed.alltoallv(npushmemx_##NAME##_alltoallv);                         \
         typed.reduction(                                                                                \
             "max", npushmem_##NAME##_max_reduce, [](TYPE a, TYPE b) { return std::max(a, b); }, count); \
         typed.reduction(                                                                                \
@@ -297,6 +322,28 @@ void test_large(Checker& check, const Job& job) {
     }
 }
 
+// Bytes, some hundreds of thousands of them; a PE that receives nothing gives no dest.
+void test_large_alltoallv(Checker& check, const Job& job) {
+    const auto n = static_cast<std::size_t>(job.npes);
+    const std::size_t bytes = 300001;
+    auto* memory = static_cast<unsigned char*>(npushmem_malloc(2 * bytes));
+    const auto byte = [](int pe, std::size_t i) { return static_cast<unsigned char>(i * 7 + i / 251 + pe * 3); };
+    for (std::size_t i = 0; i < bytes; ++i) memory[i] = byte(job.me, i);
+    std::vector<std::size_t> counts(n), none(n), zeros(n);
+    counts[0] = bytes;
+    if (job.me == 0) none[n - 1] = bytes;
+    const bool last = job.me == job.npes - 1;
+    npushmem_barrier_all();
+    check.equal("alltoallvmem", 0,
+                npushmemx_alltoallvmem(NPUSHMEM_TEAM_WORLD, job.me == 0 ? memory + bytes : nullptr, none.data(),
+                                       zeros.data(), memory, last ? counts.data() : zeros.data(), zeros.data()));
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; job.me == 0 && i < bytes; ++i) wrong += memory[bytes + i] != byte(job.npes - 1, i);
+    check.equal("wrong bytes of a large alltoallv", std::size_t{0}, wrong);
+    npushmem_barrier_all();
+    npushmem_free(memory);
+}
+
 void test_collectives(Checker& check, const Job& job) {
     const std::size_t bytes = (most + 64) * 16 * static_cast<std::size_t>(job.npes + 2);
     const Room room{static_cast<std::byte*>(npushmem_malloc(bytes)), static_cast<std::byte*>(npushmem_malloc(bytes)),
@@ -324,6 +371,7 @@ void test_collectives(Checker& check, const Job& job) {
     npushmem_free(room.source);
     npushmem_free(room.dest);
     test_large(check, job);
+    test_large_alltoallv(check, job);
 }
 
 }  // namespace

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Wrong calls: each reports a code and a message with the values, has no other effect, and leaves the library usable.
 // Every PE makes them, so no PE waits.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
+#include <set>
+#include <string_view>
+#include <vector>
 
 #include "npushmem.h"
 #include "npushmem/plugin/abi.h"
@@ -221,6 +226,60 @@ void test_wrong_barriers(Checker& check) {
     npushmem_barrier_all();
 }
 
+// Two PEs that disagree on their bytes get the failure, and the others' are sent.
+void test_alltoallv(Checker& check, const Job& job, Objects& o) {
+    const auto n = static_cast<std::size_t>(job.npes);
+    std::vector<std::size_t> counts(n, 0), expected(n, 0), zeros(n, 0);
+    const auto call = [&] {
+        return npushmemx_long_alltoallv(NPUSHMEM_TEAM_WORLD, o.words, expected.data(), zeros.data(), o.words + 1,
+                                        counts.data(), zeros.data());
+    };
+    if (job.me == 0) counts[n - 1] = 2;
+    if (job.me == job.npes - 1) expected[0] = 1;
+    const bool concerned = job.me == 0 || job.me == job.npes - 1;
+    check.equal("alltoallv with different counts", concerned ? NPUSHMEM_E_MISMATCH : 0, call());
+    if (concerned)
+        check.failed_with("npushmemx_long_alltoallv", NPUSHMEM_E_MISMATCH,
+                          {"member 0 sends 16 bytes", "expects 8 bytes"});
+    check.equal("alltoallv without counts", NPUSHMEM_E_ARGUMENT,
+                npushmemx_alltoallvmem(NPUSHMEM_TEAM_WORLD, o.words, zeros.data(), nullptr, o.words, zeros.data(),
+                                       zeros.data()));
+    check.failed_with("npushmemx_alltoallvmem", NPUSHMEM_E_ARGUMENT, {"dest_offsets is NULL"});
+    std::fill(counts.begin(), counts.end(), ~std::size_t{0} / 4);
+    check.equal("alltoallv beyond the heap", NPUSHMEM_E_RANGE, call());
+    check.failed_with("npushmemx_long_alltoallv", NPUSHMEM_E_RANGE, {"source"});
+    npushmem_barrier_all();
+}
+
+void test_error_strings(Checker& check) {
+    std::set<std::string_view> texts;
+    const int codes[] = {NPUSHMEM_OK,
+                         NPUSHMEM_AGAIN,
+                         NPUSHMEM_E_ARGUMENT,
+                         NPUSHMEM_E_RANGE,
+                         NPUSHMEM_E_NOT_SYMMETRIC,
+                         NPUSHMEM_E_NOT_INITIALIZED,
+                         NPUSHMEM_E_STATE,
+                         NPUSHMEM_E_MISMATCH,
+                         NPUSHMEM_E_CONFIG,
+                         NPUSHMEM_E_PLUGIN_MISSING,
+                         NPUSHMEM_E_PLUGIN_REFUSED,
+                         NPUSHMEM_E_UNSUPPORTED,
+                         NPUSHMEM_E_UNREACHABLE,
+                         NPUSHMEM_E_PEER_DEAD,
+                         NPUSHMEM_E_TIMEOUT,
+                         NPUSHMEM_E_PROTOCOL,
+                         NPUSHMEM_E_ABORTED,
+                         NPUSHMEM_E_MEMORY,
+                         NPUSHMEM_E_SYSTEM};
+    for (const int code : codes) texts.insert(npushmemx_error_string(code));
+    check.equal("different texts of codes", std::size(codes), texts.size());
+    check.equal("text of no code", std::string("unknown code"), std::string(npushmemx_error_string(-77)));
+    check.that("texts of codes do not include that", !texts.contains("unknown code"));
+    check.equal("text of a code", std::string("a PE has died"),
+                std::string(npushmemx_error_string(NPUSHMEM_E_PEER_DEAD)));
+}
+
 void test_errors(Checker& check, const Job& job) {
     npushmemx_heap_info_t heap{};
     (void)npushmemx_heap_info(&heap);
@@ -236,6 +295,8 @@ void test_errors(Checker& check, const Job& job) {
     test_strides(check, job, o);
     test_waits(check, o);
     test_wrong_barriers(check);
+    test_alltoallv(check, job, o);
+    test_error_strings(check);
     test_nothing_changed(check, o);
     check.equal("the signal after the mistakes", std::uint64_t{0}, *o.signal);
     npushmem_barrier_all();  // one of the operations below is none

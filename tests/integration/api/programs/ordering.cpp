@@ -130,6 +130,38 @@ void test_quiet(Checker& check, const Job& job) {
     npushmem_free(words);
 }
 
+// After flush the source of a put may be changed, and the result of a get is there. Only quiet delivers.
+void test_flush(Checker& check, const Job& job) {
+    npushmem_ctx_t ctx = NPUSHMEM_CTX_INVALID;
+    npushmem_ctx_create(0, &ctx);
+    for (const npushmem_ctx_t on : {NPUSHMEM_CTX_DEFAULT, ctx}) {
+        auto* words = zeros<long>(64);
+        for (int round = 1; round <= rounds; ++round) {
+            std::array<long, 32> out{};
+            std::fill(out.begin(), out.end(), round * 10 + job.me);
+            npushmem_ctx_long_put_nbi(on, words, out.data(), out.size(), job.right());
+            if (on == NPUSHMEM_CTX_DEFAULT)
+                npushmemx_flush();
+            else
+                npushmemx_ctx_flush(on);
+            std::fill(out.begin(), out.end(), -1);
+            npushmem_ctx_quiet(on);
+            npushmem_sync_all();
+            const auto wrong =
+                std::count_if(words, words + out.size(), [&](long seen) { return seen != round * 10 + job.left(); });
+            check.equal("elements of a put that changed after flush", long{0}, static_cast<long>(wrong));
+            long got = -1;
+            npushmem_ctx_long_get_nbi(on, &got, words, 1, job.me);
+            npushmemx_ctx_flush(on);
+            check.equal("a get after flush", words[0], got);
+            npushmem_sync_all();
+        }
+        npushmem_free(words);
+    }
+    npushmem_ctx_destroy(ctx);
+    npushmemx_ctx_flush(NPUSHMEM_CTX_INVALID);
+}
+
 // barrier_all completes puts to all PEs, as quiet and sync_all do.
 void test_barriers(Checker& check, const Job& job) {
     auto* slots = zeros<int>(static_cast<std::size_t>(job.npes));
@@ -194,6 +226,7 @@ void test_ordering(Checker& check, const Job& job) {
     test_store_buffering(check, job, job.npes - 1, job.npes - 1);
     test_third_pe(check, job);
     test_quiet(check, job);
+    test_flush(check, job);
     test_barriers(check, job);
     test_pointer_stores(check, job);
     test_pe_density(check, job);

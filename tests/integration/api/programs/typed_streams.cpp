@@ -215,6 +215,7 @@ void test_type(Checker& check, const Job& job, const StreamCollectives<T>& with,
     queued("team_sync", npushmemx_team_sync_on_stream(team, stream));
     queued("sync_all", npushmemx_sync_all_on_stream(stream));
     queued("quiet", npushmemx_quiet_on_stream(stream));
+    queued("flush", npushmemx_flush_on_stream(stream));
     queued("synchronize", npushmemx_stream_synchronize(stream));
     const T two = SmallNumber<T>::of(2);
     for (const std::size_t result : {0, 1, 2, 3, 4, 7, 8, 11})

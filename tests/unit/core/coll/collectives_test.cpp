@@ -202,6 +202,86 @@ TEST_P(Collectives, AlltoallsGoesByItsStrides) {
     });
 }
 
+// The number of bytes from one member to another: some none, some many.
+std::uint64_t sent(int from, int to) { return static_cast<std::uint64_t>((from * 5 + to * 3) % 4) * 24; }
+
+// Blocks of these sizes one behind the other, in the opposite order of the members.
+template <class Size>
+std::vector<Block> blocks_from(int members, std::uint64_t begin, Size size) {
+    std::vector<Block> blocks(static_cast<std::size_t>(members));
+    for (int i = members; i-- > 0; begin += blocks[static_cast<std::size_t>(i)].bytes)
+        blocks[static_cast<std::size_t>(i)] = {begin, size(i)};
+    return blocks;
+}
+
+std::vector<Block> blocks_to_receive(const ThreadGroup& group) {
+    return blocks_from(group.size(), dest_at, [&](int from) { return sent(from, group.index()); });
+}
+
+std::vector<Block> blocks_to_send(const ThreadGroup& group, std::byte* memory) {
+    const auto blocks = blocks_from(group.size(), 0, [&](int to) { return sent(group.index(), to); });
+    for (int to = 0; to < group.size(); ++to)
+        for (std::uint64_t i = 0; i < blocks[static_cast<std::size_t>(to)].bytes / 4; ++i)
+            words(memory, blocks[static_cast<std::size_t>(to)].offset)[i] = number(group.index() * 1000 + to, i);
+    return blocks;
+}
+
+void expect_received(const ThreadGroup& group, std::byte* memory, const std::vector<Block>& blocks) {
+    for (int from = 0; from < group.size(); ++from)
+        for (std::uint64_t i = 0; i < blocks[static_cast<std::size_t>(from)].bytes / 4; ++i)
+            ASSERT_EQ(words(memory, blocks[static_cast<std::size_t>(from)].offset)[i],
+                      number(from * 1000 + group.index(), i))
+                << "from member " << from;
+}
+
+TEST_P(Collectives, AlltoallvSendsAnyNumberOfBytesToEachMember) {
+    run([](ThreadGroup& group, std::byte* memory) {
+        const auto receive = blocks_to_receive(group);
+        const auto send = blocks_to_send(group, memory);
+        for (int round = 0; round < 3; ++round) {
+            std::memset(memory + dest_at, 0, 4096);
+            ASSERT_TRUE(group.sync().ok());
+            ASSERT_TRUE(alltoallv(group, receive, send).ok());
+            expect_received(group, memory, receive);
+        }
+    });
+}
+
+TEST_P(Collectives, AlltoallvReportsSizesThatDifferToBothMembers) {
+    run([](ThreadGroup& group, std::byte* memory) {
+        const int last = group.size() - 1;
+        auto receive = blocks_to_receive(group);
+        auto send = blocks_to_send(group, memory);
+        // The last member expects 4 bytes more from the first one, at a place of their own.
+        if (group.index() == last) receive[0] = {dest_at + 8192, receive[0].bytes + 4};
+        words(memory, dest_at + 8192)[0] = 77;
+        ASSERT_TRUE(group.sync().ok());
+        const Status done = alltoallv(group, receive, send);
+        const bool concerned = group.index() == 0 || group.index() == last;
+        EXPECT_EQ(done.code(), concerned ? Code::mismatch : Code::ok) << done.message();
+        EXPECT_EQ(words(memory, dest_at + 8192)[0], 77U);
+        if (group.index() == last) receive[0].bytes = 0;
+        expect_received(group, memory, receive);
+    });
+}
+
+// More members than write to the workspace at a time.
+TEST(ManyMembers, AlltoallvExchangesItsBlocksInTurns) {
+    constexpr int members = 90;
+    Threads world(members, true, false);
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < members; ++i)
+        threads.emplace_back([&, i] {
+            ThreadGroup group(world, i);
+            std::byte* const memory = group.mapped_address(i, 0);
+            const auto receive = blocks_to_receive(group);
+            const auto send = blocks_to_send(group, memory);
+            ASSERT_TRUE(group.sync().ok());
+            ASSERT_TRUE(alltoallv(group, receive, send).ok());
+            expect_received(group, memory, receive);
+        });
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, Collectives,
                          ::testing::Values(Shape{1, true}, Shape{2, true}, Shape{3, true}, Shape{5, true},
                                            Shape{8, true}, Shape{9, true}, Shape{2, true, false}, Shape{5, true, false},

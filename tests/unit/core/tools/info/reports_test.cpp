@@ -37,6 +37,16 @@ TEST(DescribeVariables, HidesSecrets) {
     EXPECT_THAT(text, HasSubstr("NPUSHMEM_X_OPEN = everybody"));
 }
 
+TEST(DescribeVariables, ShowsTheOriginOfEachValue) {
+    const auto config = Config::read(FakeEnvironment{{"NPUSHMEM_CONFIG_FILE", "job.conf"}, {"NPUSHMEM_PE", "1"}},
+                                     [](const std::string&) { return Result<std::string>("\nNPUSHMEM_NPES=2"); });
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    const std::string text = describe_variables(config.value());
+    EXPECT_THAT(text, HasSubstr("NPUSHMEM_PE = 1  [environment; default -1]"));
+    EXPECT_THAT(text, HasSubstr("NPUSHMEM_NPES = 2  [job.conf:2; default -1]"));
+    EXPECT_THAT(text, HasSubstr("NPUSHMEM_TIMEOUT = 0  [default]"));
+}
+
 TEST(DescribeVariables, MarksAnUnsetSecretAsEmpty) {
     auto config = Config::read(FakeEnvironment{});
     ASSERT_TRUE(config.ok());

@@ -40,6 +40,18 @@ TEST(EnvironmentBlock, FindsWholeNamesOnly) {
     EXPECT_EQ(block.value(""), nullptr);
 }
 
+// The processes read the file themselves.
+TEST(EnvironmentBlock, CountsVariablesOfTheConfigurationFileAsSet) {
+    auto block = EnvironmentBlock::copy_of(nullptr);
+    block.use_config_file({{"NPUSHMEM_BOOTSTRAP", {"pmix", "f:1"}}, {"NPUSHMEM_PE", {"1", "f:2"}}});
+    EXPECT_STREQ(block.value("NPUSHMEM_BOOTSTRAP"), "pmix");
+    block.set_default("NPUSHMEM_BOOTSTRAP", "UID");
+    EXPECT_STREQ(block.value("NPUSHMEM_BOOTSTRAP"), "pmix");
+    EXPECT_EQ(entries(block), std::vector<std::string>{});
+    block.set("NPUSHMEM_PE", "2");
+    EXPECT_STREQ(block.value("NPUSHMEM_PE"), "2");
+}
+
 TEST(EnvironmentBlock, DefaultsDoNotReplaceExistingEntries) {
     auto block = EnvironmentBlock::copy_of(nullptr);
     block.set_default("A", "1");
