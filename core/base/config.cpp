@@ -261,6 +261,11 @@ constexpr ConfigRow rows[] = {
     {"HEAP_DIR", "", "folder", "memory",
      "back the heap with an unnamed file in this folder (for instance a huge-page mount); empty: anonymous memory",
      any<&S::heap_dir>},
+    {"SHARE_BETWEEN_CONTAINERS", "1", "bool", "memory",
+     "PEs of one machine in different PID namespaces (containers) share memory if a Unix socket joins them: in the "
+     "network "
+     "namespace, /dev/shm, /tmp or HEAP_DIR; 0: they count as PEs of different hosts",
+     any<&S::share_between_containers>},
     {"STATIC_DATA", "1", "bool", "memory",
      "make the executable's global and static variables symmetric; 0: keep them private to each PE",
      any<&S::static_data>},

@@ -95,6 +95,7 @@ struct Settings {
     // memory
     ByteCount symmetric_size;
     std::string heap_dir;
+    bool share_between_containers = true;
     bool static_data = true;
     // topology
     bool enable_nic_pe_mapping = false;

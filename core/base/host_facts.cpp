@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 #include <sched.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -106,6 +108,19 @@ void narrow_by_line(AvailableMemory& room, std::string_view line, const FileRead
 
 }  // namespace
 
+namespace {
+
+// The number of this process by /proc, -1 without one.
+int shown_process() {
+    std::error_code none;
+    const auto link = std::filesystem::read_symlink("/proc/self", none).string();
+    int process = -1;
+    (void)std::from_chars(link.data(), link.data() + link.size(), process);
+    return process;
+}
+
+}  // namespace
+
 std::string host_name() {
     std::array<char, 256> name{};
     if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
@@ -122,6 +137,10 @@ Result<npushmem_host_id> host_identity(int emulated_host) {
     npushmem_host_id id{};
     id.machine = hash_bytes(boot);
     id.space = static_cast<std::uint64_t>(space.st_ino);
+    // A /proc of another namespace: no process that this one sees there has the number that it knows.
+    if (shown_process() != getpid() &&
+        ::getrandom(&id.space, sizeof id.space, 0) != static_cast<ssize_t>(sizeof id.space))
+        return Status{Code::system, fmt::format("cannot draw a random number: {}", std::strerror(errno))};
     id.emulated = emulated_host;
     id.user = geteuid();
     return id;

@@ -47,9 +47,9 @@ FileReader system_files();
 
 std::string host_name();
 
-// Identifies the processes that can map each other's memory: by the boot of the machine, the PID namespace (which
-// descriptors are looked up in), the user and the emulated host (-1: none). Not by host name: containers share names,
-// and equal names do not imply shared memory.
+// Identifies the processes that can map each other's memory through /proc: by the boot of the machine, the PID
+// namespace (a random number if /proc is that of another one), the user and the emulated host (-1: none). Not by host
+// name: containers share names, and equal names do not imply shared memory.
 Result<npushmem_host_id> host_identity(int emulated_host);
 
 // Bytes that can be committed now without swapping or an out-of-memory kill: the smaller of the machine's available

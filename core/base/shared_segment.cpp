@@ -137,8 +137,16 @@ Result<SharedSegment> SharedSegment::create(std::uint64_t bytes, const std::stri
 }
 
 Result<SharedSegment> SharedSegment::attach(const SegmentHandle& handle) {
+    return attach_file(handle, fmt::format("/proc/{}/fd/{}", handle.process, handle.descriptor));
+}
+
+// Opens the file again: locks of the received descriptor would be those of its sender.
+Result<SharedSegment> SharedSegment::attach(const SegmentHandle& handle, const FileDescriptor& received) {
+    return attach_file(handle, fmt::format("/proc/self/fd/{}", received.get()));
+}
+
+Result<SharedSegment> SharedSegment::attach_file(const SegmentHandle& handle, const std::string& path) {
     if (Status fits = check_file_limit(handle.bytes); !fits.ok()) return fits;
-    const std::string path = fmt::format("/proc/{}/fd/{}", handle.process, handle.descriptor);
     FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!file.valid())
         return failed(
@@ -190,6 +198,33 @@ Status SharedSegment::map() {
     }
     base_ = static_cast<std::byte*>(address);
     return {};
+}
+
+namespace {
+
+// A lock of an open file: the kernel releases it when the last descriptor of that file is closed, by the end of its
+// process at the latest. A child of fork shares it until it ends or executes another program.
+struct flock lock_of(int slot) {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = slot;
+    lock.l_len = 1;
+    return lock;
+}
+
+}  // namespace
+
+Status SharedSegment::hold(int slot) {
+    struct flock lock = lock_of(slot);
+    if (::fcntl(descriptor_.get(), F_OFD_SETLK, &lock) == 0) return {};
+    return failed(fmt::format("cannot lock byte {} of {}", slot, where_), errno);
+}
+
+bool SharedSegment::is_held(int slot) const {
+    struct flock lock = lock_of(slot);
+    // If the system does not answer, the process counts as alive.
+    return ::fcntl(descriptor_.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chrono::milliseconds lock_timeout) {

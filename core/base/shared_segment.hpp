@@ -16,7 +16,8 @@
 
 namespace npushmem {
 
-// Identifies the segment to other processes of the same user and PID namespace. Plain bytes, for the bootstrap.
+// Identifies the segment to other processes of the same user and PID namespace; those of other namespaces need its
+// descriptor too. Plain bytes, for the bootstrap.
 struct SegmentHandle {
     std::int32_t process = 0;
     std::int32_t descriptor = -1;
@@ -32,8 +33,10 @@ public:
 
     // Creates and maps a segment. `folder` empty: anonymous memory; otherwise an unnamed file in that folder.
     static Result<SharedSegment> create(std::uint64_t bytes, const std::string& folder);
-    // Maps the segment of `handle`; fails when the handle now refers to another file.
+    // Maps the segment of `handle`; fails when the handle now refers to another file. `received`: its descriptor, from
+    // a process of another PID namespace.
     static Result<SharedSegment> attach(const SegmentHandle& handle);
+    static Result<SharedSegment> attach(const SegmentHandle& handle, const FileDescriptor& received);
 
     SharedSegment() = default;
     SharedSegment(SharedSegment&& other) noexcept;
@@ -51,6 +54,11 @@ public:
     // `lock_timeout`, for example because one is stopped.
     Status commit(std::uint64_t offset, std::uint64_t bytes,
                   std::chrono::milliseconds lock_timeout = std::chrono::minutes(1));
+    // Takes a lock that the process holds as long as it lives and has the segment open. `slot`: any number.
+    Status hold(int slot);
+    // Returns whether another process holds that lock. Costs one system call.
+    [[nodiscard]] bool is_held(int slot) const;
+
     // From now on a commit that fails half-way keeps the pages it has committed: a NIC may already have registered
     // them, because it registers memory in pieces of its own size.
     void retain_pages() { retains_pages_ = true; }
@@ -61,6 +69,7 @@ private:
     SharedSegment(FileDescriptor descriptor, std::uint64_t bytes, std::string where)
         : descriptor_(std::move(descriptor)), bytes_(bytes), where_(std::move(where)) {}
 
+    static Result<SharedSegment> attach_file(const SegmentHandle& handle, const std::string& path);
     Status map();
     Status commit_piece(std::uint64_t offset, std::uint64_t bytes, std::uint64_t wanted);
 

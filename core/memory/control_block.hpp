@@ -125,7 +125,7 @@ struct ControlBlock {
     std::uint32_t version;
     std::int32_t pe;
     std::uint64_t slice_bytes;
-    std::int64_t process;
+    std::int64_t process;  // 0: the PEs of the host run in several PID namespaces
     std::uint64_t process_start;
     // The job: its number of PEs, and the process of PE 0.
     std::int32_t npes;

@@ -77,10 +77,10 @@ Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, 
     return memory;
 }
 
-Result<HostMemory> HostMemory::join(const SegmentHandle& handle, std::uint64_t slice_bytes, int local_pes) {
-    auto segment = SharedSegment::attach(handle);
-    if (!segment.ok()) return segment.status();
-    HostMemory memory(std::move(segment).value(), stride_of(slice_bytes));
+Result<HostMemory> HostMemory::join(Result<SharedSegment> attached, const SegmentHandle& handle,
+                                    std::uint64_t slice_bytes, int local_pes) {
+    if (!attached.ok()) return attached.status();
+    HostMemory memory(std::move(attached).value(), stride_of(slice_bytes));
     const Header& header = memory.header();
     if (header.magic != control_magic || header.version != control_version ||
         header.local_pes != static_cast<std::uint32_t>(local_pes) || header.slice_bytes != slice_bytes)

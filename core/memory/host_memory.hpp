@@ -40,8 +40,9 @@ class HostMemory {
 public:
     // For the host's first PE. `slice_bytes` is the size of a PE's whole slice, including the control block.
     static Result<HostMemory> create(std::uint64_t slice_bytes, int local_pes, const std::string& folder);
-    // For the host's other PEs, with the first one's handle.
-    static Result<HostMemory> join(const SegmentHandle& handle, std::uint64_t slice_bytes, int local_pes);
+    // For the host's other PEs, with the first one's segment. `handle`: of that segment, for messages.
+    static Result<HostMemory> join(Result<SharedSegment> attached, const SegmentHandle& handle,
+                                   std::uint64_t slice_bytes, int local_pes);
 
     [[nodiscard]] SegmentHandle handle() const { return segment_.handle(); }
     [[nodiscard]] std::byte* slices() const { return segment_.base() + header_bytes; }
@@ -62,6 +63,11 @@ public:
     // `publish`; the others may read it after a barrier. Fails with Code::range when the record exceeds that space.
     Status publish(std::span<const std::byte> record);
     [[nodiscard]] std::span<const std::byte> published() const;
+
+    // Shows PEs that do not see this PE's process that it lives, from now until it ends; and whether such a PE does.
+    Status show_life(int local_pe) { return segment_.hold(local_pe); }
+    [[nodiscard]] bool shows_life(int local_pe) const { return segment_.is_held(local_pe); }
+    [[nodiscard]] int descriptor() const { return segment_.descriptor(); }
 
     // The number of PEs of this host that have finalized. It is in the header, which every PE maps anyway: reading the
     // state in every slice would cost each PE a page of page tables per slice.

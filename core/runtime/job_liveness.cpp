@@ -22,6 +22,19 @@ void JobLiveness::watch(int my_pe, ControlBlockLookup control, std::function<boo
     barriers_ = std::move(barriers);
 }
 
+void JobLiveness::watch_unseen(std::vector<int> pes, std::function<bool(int pe)> has_ended) {
+    unseen_ = std::move(pes);
+    unseen_has_ended_ = std::move(has_ended);
+    unreported_.insert(unreported_.end(), unseen_.begin(), unseen_.end());
+}
+
+std::optional<int> JobLiveness::ended_among(const PeRange& pes) {
+    if (const auto dead = processes_.find_dead(pes)) return dead;
+    for (int i = 0; i < pes.count && !unseen_.empty(); ++i)
+        if (std::ranges::binary_search(unseen_, pes.at(i)) && unseen_has_ended_(pes.at(i))) return pes.at(i);
+    return std::nullopt;
+}
+
 bool JobLiveness::has_finalized(int pe) const {
     const ControlBlock* block = control_(pe);
     // Acquire: pairs with the release store in MappedSlices::publish_finalized, which follows the write of
@@ -59,7 +72,7 @@ std::optional<int> JobLiveness::lost_among(const PeRange& pes) {
 
 std::optional<int> JobLiveness::lost_or_dead_among(const PeRange& pes) {
     if (const auto lost = lost_among(pes)) return lost;
-    if (const auto dead = processes_.find_dead(pes)) return dead;
+    if (const auto dead = ended_among(pes)) return dead;
     if (!control_ || !any_departed_()) return std::nullopt;
     for (int i = 0; i < pes.count; ++i)
         if (has_finalized(pes.at(i))) return pes.at(i);
@@ -100,7 +113,7 @@ void JobLiveness::report_own_findings(std::optional<int> dead) {
     if (dead && lost_among(PeRange::one(*dead))) on_own_finding_(*dead);
     const std::lock_guard guard(unreported_lock_);
     const auto next = [this] {
-        return processes_.find_dead({.count = static_cast<int>(unreported_.size()), .table = unreported_.data()});
+        return ended_among({.count = static_cast<int>(unreported_.size()), .table = unreported_.data()});
     };
     while (const auto found = next()) {
         std::erase(unreported_, *found);
@@ -157,7 +170,7 @@ bool DelayedTask::wait_for_cancel(std::chrono::milliseconds limit) const {
 
 namespace {
 
-// Counts the PEs that share cores with this one: those of the same machine and process space, whichever host they
+// Counts the PEs that share cores with this one: those of the same machine that share memory, whichever host they
 // emulate.
 HostOccupancy share_of(std::span<const PeRecord> records, const npushmem_host_id& here) {
     std::vector<CpuMask> masks;
@@ -170,11 +183,13 @@ HostOccupancy share_of(std::span<const PeRecord> records, const npushmem_host_id
     return {usable_cores(masks, quota), static_cast<int>(masks.size())};
 }
 
-// Returns the processes of this host's PEs; those of other hosts are not visible here.
+// Returns the processes of this host's PEs; those of other hosts and PID namespaces are not visible here.
 std::vector<ProcessId> visible_processes(std::span<const PeRecord> records, const HostLayout& layout, int my_pe) {
     std::vector<ProcessId> processes(records.size());
+    const PeRecord& mine = records[static_cast<std::size_t>(my_pe)];
     for (const int pe : layout.pes_of(layout.host_of(my_pe)))
-        processes[static_cast<std::size_t>(pe)] = records[static_cast<std::size_t>(pe)].process_id();
+        if (const PeRecord& record = records[static_cast<std::size_t>(pe)]; mine.sees_process_of(record))
+            processes[static_cast<std::size_t>(pe)] = record.process_id();
     return processes;
 }
 

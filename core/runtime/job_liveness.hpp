@@ -36,6 +36,9 @@ public:
     // of barriers that this PE has left. Call it before the first wait.
     void watch(int my_pe, ControlBlockLookup control, std::function<bool()> any_departed,
                std::function<std::uint64_t()> barriers);
+    // From now on the end of these PEs of this host is found too, whose processes are not visible here. Call it before
+    // the first wait.
+    void watch_unseen(std::vector<int> pes, std::function<bool(int pe)> has_ended);
 
     // Sets the function that receives each PE that is found dead, possibly several times: the part that is connected to
     // it frees what it holds for it. Called by the thread that finds it, without locks. Set it before the first wait,
@@ -68,6 +71,7 @@ public:
 
 private:
     [[nodiscard]] std::optional<int> lost_among(const PeRange& pes);
+    [[nodiscard]] std::optional<int> ended_among(const PeRange& pes);
     [[nodiscard]] std::optional<int> lost_or_dead_among(const PeRange& pes);
     [[nodiscard]] bool has_finalized(int pe) const;
     [[nodiscard]] bool has_sent_departure(int pe) const;
@@ -75,6 +79,8 @@ private:
     void report_own_findings(std::optional<int> dead);
 
     ProcessLiveness processes_;
+    std::vector<int> unseen_;  // in ascending order
+    std::function<bool(int pe)> unseen_has_ended_;
     int my_pe_ = -1;
     ControlBlockLookup control_;
     std::function<bool()> any_departed_;
@@ -85,7 +91,7 @@ private:
     std::set<int> lost_;  // under lost_lock_
     bool survives_deaths_ = false;
     std::mutex unreported_lock_;
-    std::vector<int> unreported_;  // the PEs whose processes are visible and not reported; under unreported_lock_
+    std::vector<int> unreported_;  // the PEs whose ends can be found here and are not reported; under unreported_lock_
     std::mutex acknowledge_lock_;
     // The PEs that are not acknowledged, after each acknowledgement; the last one counts. Readers may still use the
     // earlier ones. Under acknowledge_lock_.

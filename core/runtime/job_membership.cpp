@@ -24,6 +24,9 @@ Status JobMembership::exchange_records(const Settings& settings, const StaticVar
     if (!all.ok()) return all.status();
     records_ = std::move(all).value();
     if (Status same = check_pe_records(records_, my_pe_); !same.ok()) return same;
+    auto spaces = ProcessSpaces::join(*bootstrap_, records_, my_pe_, settings);
+    if (!spaces.ok()) return spaces.status();
+    spaces_ = std::move(spaces).value();
     std::vector<npushmem_host_id> identities;
     for (const auto& record : records_) identities.push_back(record.host);
     layout_ = HostLayout(identities);

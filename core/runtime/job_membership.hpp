@@ -3,6 +3,7 @@
 // that connects them.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include "core/base/config.hpp"
 #include "core/coll/barrier/tuning.hpp"
 #include "core/map/host_layout.hpp"
+#include "core/runtime/process_spaces.hpp"
 #include "core/runtime/start_exchange.hpp"
 #include "npushmem/plugin/bootstrap.hpp"
 
@@ -43,6 +45,15 @@ public:
     // Returns whether the PE runs on this PE's host.
     [[nodiscard]] bool is_local(int pe) const { return layout_.host_of(pe) == layout_.host_of(my_pe_); }
 
+    // Returns whether this PE sees the PE's process in /proc.
+    [[nodiscard]] bool sees_process_of(int pe) const { return record(my_pe_).sees_process_of(record(pe)); }
+    [[nodiscard]] bool sees_all_processes() const {
+        return std::ranges::all_of(records_,
+                                   [&](const PeRecord& other) { return record(my_pe_).sees_process_of(other); });
+    }
+    // Passes descriptors to PEs of this host whose processes are not visible.
+    [[nodiscard]] ProcessSpaces& process_spaces() { return spaces_; }
+
     // Reports to the other PEs that this one aborts.
     void abort(const std::string& reason) const { bootstrap_->abort(reason); }
 
@@ -51,6 +62,7 @@ private:
     int my_pe_;
     int npes_;
     std::vector<PeRecord> records_;
+    ProcessSpaces spaces_;
     barrier::Tuning tuning_;
     HostLayout layout_{std::span<const npushmem_host_id>{}};
 };

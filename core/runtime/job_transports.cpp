@@ -266,7 +266,7 @@ npushmem_peer JobTransports::peer_at(int pe, std::span<const std::byte> address)
     peer.struct_size = sizeof peer;
     peer.pe = pe;
     peer.host = record.host;
-    peer.process_id = record.process;
+    peer.process_id = job_.sees_process_of(pe) ? record.process : 0;
     peer.address_bytes = static_cast<std::uint32_t>(address.size());
     peer.address = address.data();
     peer.host_name = record.host_name;

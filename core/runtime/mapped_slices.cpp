@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/runtime/mapped_slices.hpp"
 
+#include <algorithm>
+
 #include "core/base/host_facts.hpp"
 #include "core/runtime/start_exchange.hpp"
 #include "core/team/team_table.hpp"
 
 namespace npushmem {
 
-MappedSlices::MappedSlices(const JobMembership& job, ProgramImage image)
+MappedSlices::MappedSlices(JobMembership& job, ProgramImage image)
     : job_(job), statics_(std::move(image), job.records(), job.my_pe()) {}
 
 Status MappedSlices::create(const Settings& settings) {
@@ -37,14 +39,33 @@ Status MappedSlices::open_host_memory(std::uint64_t slice_bytes, const std::stri
         if (!made.ok()) return made.status();
         memory_ = std::make_unique<HostMemory>(std::move(made).value());
         handle = memory_->handle();
+        if (Status sent = job_.process_spaces().send(memory_->descriptor()); !sent.ok()) return sent;
     }
     auto handles = gather(job_.bootstrap(), handle);
     if (!handles.ok()) return handles.status();
-    if (memory_) return {};
-    auto joined = HostMemory::join(handles.value()[static_cast<std::size_t>(local[0])], slice_bytes, local_pes);
-    if (!joined.ok()) return joined.status();
-    memory_ = std::make_unique<HostMemory>(std::move(joined).value());
-    return {};
+    if (!memory_) {
+        const SegmentHandle& first = handles.value()[static_cast<std::size_t>(local[0])];
+        auto joined = HostMemory::join(attach(first), first, slice_bytes, local_pes);
+        if (!joined.ok()) return joined.status();
+        memory_ = std::make_unique<HostMemory>(std::move(joined).value());
+    }
+    const bool hidden = std::ranges::any_of(local, [this](int pe) { return !job_.sees_process_of(pe); });
+    return hidden ? memory_->show_life(job_.local_index()) : Status{};
+}
+
+Result<SharedSegment> MappedSlices::attach(const SegmentHandle& handle) const {
+    if (!job_.process_spaces().receives()) return SharedSegment::attach(handle);
+    const auto received = job_.process_spaces().receive();
+    return received.ok() ? SharedSegment::attach(handle, received.value()) : Result<SharedSegment>(received.status());
+}
+
+bool MappedSlices::has_ended_unseen(int pe) const {
+    const ControlBlock* const control = control_of(pe);
+    if (control == nullptr || job_.sees_process_of(pe)) return false;
+    // Finalize ends the proof of life. Acquire: see JobLiveness, which decides about finalized PEs.
+    const bool finalized =
+        control->state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(PeState::finalized);
+    return !finalized && !memory_->shows_life(job_.layout().local_index(pe));
 }
 
 void MappedSlices::init_control(std::uint64_t slice_bytes) {
@@ -53,7 +74,10 @@ void MappedSlices::init_control(std::uint64_t slice_bytes) {
     control.version = control_version;
     control.pe = job_.my_pe();
     control.slice_bytes = slice_bytes;
-    control.process = job_.record(job_.my_pe()).process;
+    // Without a number that all PEs of the host know, the process counts as running.
+    const auto local = job_.local_pes();
+    const bool seen = std::ranges::all_of(local, [this](int pe) { return job_.sees_process_of(pe); });
+    control.process = seen ? job_.record(job_.my_pe()).process : 0;
     control.process_start = job_.record(job_.my_pe()).process_start;
     control.npes = job_.npes();
     control.first_process = static_cast<std::int32_t>(job_.record(0).process);

@@ -20,7 +20,7 @@ namespace npushmem {
 class MappedSlices {
 public:
     // `job` has exchanged its records and outlives this.
-    MappedSlices(const JobMembership& job, ProgramImage image);
+    MappedSlices(JobMembership& job, ProgramImage image);
     MappedSlices(const MappedSlices&) = delete;
     MappedSlices& operator=(const MappedSlices&) = delete;
 
@@ -52,15 +52,19 @@ public:
     [[nodiscard]] void* mapped(int pe, std::uint64_t offset) const;
     // Returns the control block of a PE of this host, whichever PEs the transports map; null for a PE of another host.
     [[nodiscard]] ControlBlock* control_of(int pe) const;
+    // Returns whether the PE is one of this host whose process this PE does not see, and has ended. All PEs of the host
+    // have called create() before. Any thread.
+    [[nodiscard]] bool has_ended_unseen(int pe) const;
 
 private:
     Status open_host_memory(std::uint64_t slice_bytes, const std::string& folder);
+    [[nodiscard]] Result<SharedSegment> attach(const SegmentHandle& handle) const;
     void init_control(std::uint64_t slice_bytes);
     // Returns whether the local PEs are consecutive and their slices are where the host's memory places them.
     Result<bool> map_local_slices(const TransportMap& map, RemotePeers& peers);
     void fill_fast_map(bool in_place, bool maps_itself);
 
-    const JobMembership& job_;
+    JobMembership& job_;
     std::unique_ptr<HostMemory> memory_;
     std::unique_ptr<SymmetricHeap> heap_;
     StaticVariables statics_;

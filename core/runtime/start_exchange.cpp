@@ -38,6 +38,7 @@ Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, 
     record.process = getpid();
     record.process_start = this_process().start;
     record.host = host.value();
+    record.process_space = record.host.space;
     record.symmetric_bytes = settings.symmetric_size.value;
     record.tuning = tuning;
     record.check = settings.check ? 1 : 0;

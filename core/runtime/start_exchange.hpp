@@ -59,6 +59,9 @@ struct PeRecord {
     std::int32_t version[3] = {};
     std::int32_t process = 0;
     std::uint64_t process_start = 0;
+    // PEs of one machine with equal numbers see each other's processes in /proc. ProcessSpaces may give PEs with
+    // different numbers one host.space.
+    std::uint64_t process_space = 0;
     npushmem_host_id host{};
     std::uint64_t symmetric_bytes = 0;
     std::uint64_t tuning = 0;  // hash of the decision file
@@ -72,6 +75,9 @@ struct PeRecord {
     StaticVariablesRecord statics;
 
     [[nodiscard]] ProcessId process_id() const { return {process, process_start}; }
+    [[nodiscard]] bool sees_process_of(const PeRecord& other) const {
+        return host.machine == other.host.machine && process_space == other.process_space;
+    }
     [[nodiscard]] CpuMask affinity() const { return {cpu_mask, cpu_mask + mask_words}; }
 };
 

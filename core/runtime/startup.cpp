@@ -28,6 +28,11 @@ void watch_peers(RuntimeParts& parts) {
         parts.job->my_pe(), [&slices = *parts.slices](int pe) { return slices.control_of(pe); },
         [&departures = *parts.departures] { return departures.any(); },
         [&world = parts.teams->world().barrier()] { return world.barriers(); });
+    std::vector<int> unseen;
+    for (const int pe : parts.job->local_pes())
+        if (!parts.job->sees_process_of(pe)) unseen.push_back(pe);
+    parts.waiting->liveness.watch_unseen(std::move(unseen),
+                                         [&slices = *parts.slices](int pe) { return slices.has_ended_unseen(pe); });
     if (parts.config->settings().survives_deaths && parts.job->layout().hosts() > 1)
         parts.waiting->liveness.on_own_finding([&departures = *parts.departures, &transports = *parts.transports](
                                                    int pe) { departures.report_death(transports, pe); });
@@ -42,7 +47,8 @@ void watch_peers(RuntimeParts& parts) {
 // order that they create. Other launchers, such as mpirun, may provide other ways to order the hosts.
 void keep_kernel_records(RuntimeParts& parts) {
     const Settings& settings = parts.config->settings();
-    if (!settings.npu_check || !maps_all_pes(parts) || settings.launcher_fd.empty()) return;
+    if (!settings.npu_check || !maps_all_pes(parts) || !parts.job->sees_all_processes()) return;
+    if (settings.launcher_fd.empty()) return;
     ControlBlock& control = parts.slices->heap().control();
     control.checking.records.store(KernelRecords::kept);
     if (parts.job->my_pe() == 0) parts.kernel_records = KernelRecordsMemory::make(control);

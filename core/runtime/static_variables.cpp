@@ -24,8 +24,7 @@ bool on_huge_pages(const std::string& folder) {
 bool shares_process(std::span<const PeRecord> records, std::size_t pe) {
     return std::any_of(records.begin(), records.end(), [&](const PeRecord& other) {
         return &other != &records[pe] && other.process == records[pe].process &&
-               other.process_start == records[pe].process_start && other.host.machine == records[pe].host.machine &&
-               other.host.space == records[pe].host.space;
+               other.process_start == records[pe].process_start && other.sees_process_of(records[pe]);
     });
 }
 

@@ -57,7 +57,8 @@ void WaitRecorder::report(std::chrono::nanoseconds now) const {
     std::vector<PeProgress> pes;
     for (const int pe : job_.local_pes) {
         const ControlBlock& control = *job_.control(pe);
-        pes.push_back(progress_of(control, is_alive({static_cast<pid_t>(control.process), control.process_start})));
+        const ProcessId process{static_cast<pid_t>(control.process), control.process_start};
+        pes.push_back(progress_of(control, process.pid == 0 || is_alive(process)));
     }
     for (const std::string& sentence : describe_progress(pes, now.count()))
         log_->line(LogLevel::warn, "wait", sentence);

@@ -63,7 +63,9 @@ std::string why_not_shareable(const npushmem_host_id& own, const npushmem_host_i
         return fmt::format("on {}, this PE is on {}: memory of different emulated hosts cannot be mapped",
                            emulated_name(peer.emulated), emulated_name(own.emulated));
     if (own.space != peer.space)
-        return "same machine, another namespace (container): its processes are not visible here";
+        return "same machine, another PID namespace (container): PEs share memory if NPUSHMEM_SHARE_BETWEEN_CONTAINERS "
+               "is 1 "
+               "and they have the network namespace, /dev/shm, /tmp or NPUSHMEM_HEAP_DIR in common";
     if (own.user != peer.user)
         return fmt::format("another user (uid {}, this PE has uid {}): no permission to map its memory", peer.user,
                            own.user);
@@ -84,7 +86,8 @@ std::uint64_t start_time_in(std::string_view line) {
 }
 
 Result<std::uint64_t> start_time_of(int process) {
-    std::ifstream file(fmt::format("/proc/{}/stat", process));
+    // A /proc of another PID namespace shows this process under another number.
+    std::ifstream file(process == ::getpid() ? "/proc/self/stat" : fmt::format("/proc/{}/stat", process));
     std::string line;
     if (!std::getline(file, line))
         return Status{Code::peer_dead, fmt::format("process {} does not exist (any more), or it belongs to another "

@@ -53,7 +53,7 @@ void make_printable(std::array<char, Size>& text) {
 
 PeInProgress read_pe(const ControlBlock& control) {
     const ProcessId process{static_cast<pid_t>(control.process), control.process_start};
-    PeInProgress pe{process.pid, progress_of(control, is_alive(process))};
+    PeInProgress pe{process.pid, progress_of(control, process.pid == 0 || is_alive(process))};
     if (pe.progress.wait) {
         make_printable(pe.progress.wait->call);
         make_printable(pe.progress.wait->what);

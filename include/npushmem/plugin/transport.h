@@ -119,10 +119,12 @@ extern "C" {
 /* Identity of a host for reachability. Two PEs are on one host if `machine`, `space` and `emulated` are equal
  * (npushmem::is_same_host in transport.hpp). Two PEs with equal identities can map each other's memory if the system's
  * permissions allow it. Other namespaces (mount, network, IPC) are not part of the identity: PEs of one host may have
- * different ones. */
+ * different ones; even PID namespaces, if the PEs can pass descriptors to each other. Then their symmetric memory is
+ * one file that each has open. */
 typedef struct npushmem_host_id {
     uint64_t machine; /* hash of the boot id of the running kernel: the containers of one machine share it */
-    uint64_t space;   /* inode of /proc/self/ns/pid, the PID namespace; compare it only if `machine` is equal */
+    uint64_t space;   /* the PID namespace, or namespaces, of the PEs that share memory; compare it only if `machine` is
+                       * equal */
     int32_t emulated; /* number of the emulated host, or -1; PEs of different emulated hosts count as remote */
     uint32_t user;    /* effective user id */
 } npushmem_host_id;
@@ -145,8 +147,8 @@ typedef struct npushmem_peer {
     uint32_t struct_size;
     int32_t pe;
     npushmem_host_id host;
-    /* getpid() of the peer, in the peer's PID namespace. It names a process of this PE's /proc, kill and pidfd_open
-     * only if `machine` and `space` of both hosts are equal; an emulated host does not change it. */
+    /* getpid() of the peer. It names a process of this PE's /proc, kill and pidfd_open only if `machine` and `space` of
+     * both hosts are equal; an emulated host does not change it. 0: the peer's PID namespace is not this PE's. */
     int32_t process_id;
     uint32_t address_bytes;
     const void*

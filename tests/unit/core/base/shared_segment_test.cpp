@@ -5,11 +5,14 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include "core/base/host_facts.hpp"
 
@@ -48,6 +51,65 @@ TEST(SharedSegment, IsAlignedInEveryProcess) {
     auto segment = SharedSegment::create(3 * mebibyte, "");
     ASSERT_TRUE(segment.ok());
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(segment.value().base()) % SharedSegment::alignment, 0U);
+}
+
+TEST(SharedSegment, ShowsWhichSlotsOthersHold) {
+    auto first = std::make_unique<SharedSegment>(SharedSegment::create(mebibyte, "").value());
+    auto second = SharedSegment::attach(first->handle());
+    ASSERT_TRUE(second.ok());
+    EXPECT_FALSE(second.value().is_held(3));
+    ASSERT_TRUE(first->hold(3).ok());
+    EXPECT_TRUE(second.value().is_held(3));
+    EXPECT_FALSE(second.value().is_held(2));
+    EXPECT_FALSE(second.value().is_held(4));
+    EXPECT_FALSE(second.value().hold(3).ok()) << "another one holds it";
+    EXPECT_TRUE(second.value().commit(0, 4096).ok()) << "commits need another lock";
+    first.reset();
+    EXPECT_FALSE(second.value().is_held(3));
+}
+
+TEST(SharedSegment, EndsAProcessesHoldWithIt) {
+    auto segment = SharedSegment::create(mebibyte, "");
+    ASSERT_TRUE(segment.ok());
+    std::array<int, 2> ready{};
+    std::array<int, 2> end{};
+    ASSERT_TRUE(::pipe(ready.data()) == 0 && ::pipe(end.data()) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        auto own = SharedSegment::attach(segment.value().handle());
+        char byte = own.ok() && own.value().hold(1).ok() ? 'y' : 'n';
+        (void)!::write(ready[1], &byte, 1);
+        (void)!::read(end[0], &byte, 1);
+        ::_exit(0);
+    }
+    char byte = 0;
+    ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+    EXPECT_EQ(byte, 'y');
+    EXPECT_TRUE(segment.value().is_held(1));
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    // A zombie holds nothing.
+    siginfo_t info{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+    EXPECT_FALSE(segment.value().is_held(1));
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    for (const int fd : {ready[0], ready[1], end[0], end[1]}) ::close(fd);
+}
+
+// A descriptor from another process: not the file that its sender has open, whose locks it would share.
+TEST(SharedSegment, IsAttachedByADescriptorToo) {
+    auto first = SharedSegment::create(mebibyte, "");
+    ASSERT_TRUE(first.ok() && first.value().commit(0, 4096).ok());
+    SegmentHandle handle = first.value().handle();
+    handle.process = 0;
+    const FileDescriptor received(::dup(first.value().descriptor()));
+    auto second = SharedSegment::attach(handle, received);
+    ASSERT_TRUE(second.ok()) << second.status().message();
+    std::memcpy(first.value().base(), "hello", 6);
+    EXPECT_STREQ(reinterpret_cast<char*>(second.value().base()), "hello");
+    ASSERT_TRUE(first.value().hold(0).ok());
+    EXPECT_TRUE(second.value().is_held(0));
+    handle.inode += 1;
+    EXPECT_EQ(SharedSegment::attach(handle, received).status().code(), Code::protocol);
 }
 
 TEST(SharedSegment, AddressSpaceCostsNothing) {

@@ -73,6 +73,24 @@ TEST_F(JobLivenessTest, TellsTheListenerWhichPeHasDied) {
     EXPECT_EQ(reported.size(), 1U);
 }
 
+TEST_F(JobLivenessTest, FindsTheEndOfAPeWhoseProcessIsNotVisible) {
+    liveness.emplace(std::vector<ProcessId>{this_process(), {}, {}, this_process()});
+    liveness->watch(
+        0, [this](int pe) { return &block(pe); }, [] { return false; }, [this] { return barriers; });
+    int ended = -1;
+    std::vector<int> asked;
+    liveness->watch_unseen({1, 2}, [&](int pe) {
+        asked.push_back(pe);
+        return pe == ended;
+    });
+    EXPECT_EQ(liveness->find_dead(everybody), std::nullopt);
+    EXPECT_EQ(asked, (std::vector<int>{1, 2})) << "the others are visible";
+    ended = 2;
+    EXPECT_EQ(liveness->find_dead({0, 1, 2}), std::nullopt) << "it is not needed there";
+    EXPECT_EQ(liveness->find_dead(everybody), 2);
+    EXPECT_EQ(block(0).first_dead_pe.load(), 3);
+}
+
 TEST_F(JobLivenessTest, FindsAPeThatHasFinalized) {
     watch({});
     finalized(3, 5);
