@@ -23,6 +23,11 @@
 #define SHMEM_MAX_NAME_LEN 64
 #define SHMEM_VENDOR_STRING "npushmem"
 
+/* Programs such as shmem4py recognise Sandia OpenSHMEM by these two, and then use the whole interface of 1.5; for an
+ * unknown library they define substitutes under the same names. */
+#define SHMEM_DEF_H
+#define SHMEM_FUNCTION_ATTRIBUTES
+
 #define SHMEM_THREAD_SINGLE 0
 #define SHMEM_THREAD_FUNNELED 1
 #define SHMEM_THREAD_SERIALIZED 2
