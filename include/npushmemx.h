@@ -101,8 +101,8 @@ NPUSHMEM_API int npushmemx_team_get_uniqueid(npushmemx_team_uniqueid_t* uniqueid
  *
  * Returns 0, or a code, with a report, on all PEs that call it now or later: npes differs among them or exceeds the
  * job's, two PEs gave one index, an index is outside the team, a PE calls twice, no team can be made. The wait for a
- * missing PE ends at NPUSHMEM_TIMEOUT. So does the wait for the PE that made the id, whose failure ends the wait of the
- * others. An id that no PE of the job made fails, and so does a used one; if its maker has used a few dozen other ids
+ * missing PE ends at NPUSHMEM_TIMEOUT, and when a PE of the job dies, which may be the missing one. So does the wait for
+ * the PE that made the id, whose failure ends the wait of the others. An id that no PE of the job made fails, and so does a used one; if its maker has used a few dozen other ids
  * since, the failure is a wait that ends at the deadline. */
 NPUSHMEM_API int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team_config_t* config, long config_mask,
                                      int npes, int pe_idx_in_team);
@@ -129,9 +129,15 @@ NPUSHMEM_API int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team
  *
  * Which calls need a dead PE: operations on it; collective calls of a team that it belongs to, among them barrier_all
  * and the calls of the symmetric heap; waits for a value (wait_until, signal_wait_until), which any PE may write, until
- * the program knows of the death by team_shrink or team_get_failed. The memory of a dead PE that is mapped stays
- * readable and writable until finalize. A lock that a dead PE holds goes to another PE; what the lock protects may be
- * half changed. npushmem_finalize is collective over the living. */
+ * the program knows of the death by team_shrink or team_get_failed; so does team_init, whose missing members are
+ * unknown. The calls of the symmetric heap fail from the first death on: allocate before. barrier_all and team_barrier
+ * synchronise their PEs also if operations on a dead PE outside the team failed, and then return that failure. The
+ * memory of a dead PE that is mapped stays readable and writable until finalize. A lock that a dead PE holds goes to
+ * another PE; what the lock protects may be half changed. npushmem_finalize is collective over the living.
+ *
+ * A PE counts as dead when its process has ended or a transport has lost it. A cut cable therefore divides a job: the
+ * PEs of either side find those of the other side dead and continue without them. A job whose sides must not both
+ * continue ends all but one, for example the side without PE 0. */
 
 /* Collective over the living members of the parent, one thread at a time, no matter which of the parent's calls failed
  * before. *new_team receives a team of the members that are alive, in the order of their numbers, the same on all of
@@ -139,7 +145,11 @@ NPUSHMEM_API int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team
  * alike. Every operation that a program may call on a team works on it. Another death needs another call, on either
  * team. Waits for a value no longer end because of the members that are missing. Completes nothing.
  *
- * Returns 0, or a code, with a report: no memory for the team, on all living members; NPUSHMEM_TIMEOUT has passed. */
+ * Returns 0, or a code, with a report: no memory for the team, on all living members; NPUSHMEM_TIMEOUT has passed, or
+ * the transport has failed; NPUSHMEM_E_PEER_DEAD: the others count this PE among the dead, because they have lost it. A
+ * PE that receives one of the last three codes counts as dead for the others: no later shrink of the parent waits for
+ * it, and each fails on it with NPUSHMEM_E_PROTOCOL. It may still be a member of the new team if it failed at the end of
+ * the call; calls of the team wait for it until it finalizes or ends. */
 NPUSHMEM_API int npushmemx_team_shrink(npushmem_team_t parent, npushmem_team_t* new_team);
 /* *count receives the number of members that this PE knows to be dead, failed[] the first `max` of them: numbers in the
  * team, ascending. Waits for a value no longer end because of those in failed[]. Local; PEs may give different answers.

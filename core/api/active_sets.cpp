@@ -15,10 +15,12 @@
 #include <mutex>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "core/api/access.hpp"
 #include "core/api/collectives.hpp"
 #include "npushmem.h"
+#include "npushmem/plugin/local_atomic.hpp"
 
 namespace npushmem::api {
 
@@ -42,46 +44,84 @@ Cache& cache() {
     return *instance;
 }
 
-// Synchronises the members and leaves pSync unchanged: the first member resets the count before it releases, and each
-// member resets its release before it can arrive again.
-Status sync_members(const Set& set) {
+// Performs an operation on a member's word of pSync. Returns the value before, of an operation that fetches it.
+Result<std::uint64_t> operate(std::uint8_t operation, long* word, int pe, std::uint64_t operand = 0) {
     Runtime* up = runtime();
-    const auto wait_for = [&](long* word, long value) -> Status {
-        const WaitFor what{.what = "the PEs of an active set", .needs = set.members, .timeout = up->settings().timeout};
-        WaitFailure failure;
-        const Code code = up->waiter().until(
-            [&] { return std::atomic_ref<long>(*word).load(std::memory_order_acquire) == value; }, what, &failure);
-        return code == Code::ok ? Status{} : Status{code, describe(what, failure)};
-    };
-    if (Status done = up->synchronization().quiet(); !done.ok()) return done;
-    if (!set.first(up->my_pe())) {
-        npushmem_long_atomic_inc(set.sync, set.members.first);
-        if (Status done = wait_for(set.sync + 1, 1); !done.ok()) return done;
+    std::uint64_t before = 0;
+    npushmem_atomic op{};
+    op.pe = pe;
+    op.operation = operation;
+    op.width = sizeof *word;
+    op.offset = up->slices().offset_of(word);
+    op.operand = operand;
+    op.result = &before;
+    void* const there = pe == up->my_pe() ? word : up->slices().mapped(pe, op.offset);
+    Status done = there != nullptr ? Status{apply_atomic(there, op), ""}
+                                   : up->transports().remote().atomic(op, RemoteAccess::Completion::local);
+    return done.ok() ? Result<std::uint64_t>(before) : Result<std::uint64_t>(done);
+}
+
+// Completes the operations to the members: the death of another PE must not fail the set's calls.
+Status complete_members(const Set& set) {
+    return quiet_members(runtime()->transports().remote(), listed_unless_all(set.members, runtime()->npes()));
+}
+
+Status wait_for(const Set& set, long* word, long value) {
+    const WaitFor what{
+        .what = "the PEs of an active set", .needs = set.members, .timeout = runtime()->settings().timeout};
+    WaitFailure failure;
+    const Code code = runtime()->waiter().until(
+        [&] { return std::atomic_ref<long>(*word).load(std::memory_order_acquire) == value; }, what, &failure);
+    return code == Code::ok ? Status{} : Status{code, describe(what, failure)};
+}
+
+Status signal_members(const Set& set) {
+    if (!set.first(runtime()->my_pe())) {
+        const auto counted = operate(NPUSHMEM_ATOMIC_ADD, set.sync, set.members.first, 1);
+        if (!counted.ok()) return counted.status();
+        if (Status done = wait_for(set, set.sync + 1, 1); !done.ok()) return done;
         std::atomic_ref<long>(set.sync[1]).store(0, std::memory_order_relaxed);
         return {};
     }
-    if (Status done = wait_for(set.sync, set.members.count - 1); !done.ok()) return done;
+    if (Status done = wait_for(set, set.sync, set.members.count - 1); !done.ok()) return done;
     std::atomic_ref<long>(set.sync[0]).store(0, std::memory_order_relaxed);
-    for (int i = 1; i < set.members.count; ++i) npushmem_long_atomic_set(set.sync + 1, 1, set.members.at(i));
-    return up->synchronization().quiet();
+    Status first;
+    for (int i = 1; i < set.members.count; ++i) {
+        const auto released = operate(NPUSHMEM_ATOMIC_SET, set.sync + 1, set.members.at(i), 1);
+        if (first.ok()) first = released.status();
+    }
+    Status completed = complete_members(set);
+    return first.ok() ? completed : first;
+}
+
+// Synchronises the members and leaves pSync unchanged: the first member resets the count before it releases, and each
+// member resets its release before it can arrive again.
+Status sync_members(const Set& set) {
+    return coll::sync_after(complete_members(set), [&set] { return signal_members(set); });
 }
 
 // Returns the lowest place that is free on all members; -1 if there is none.
-int common_place(const Set& set) {
+Result<int> common_place(const Set& set) {
     TeamSlotSet free;
     free.fill(~std::uint64_t{0});
     for (int i = 0; i < set.members.count; ++i)
-        for (std::size_t word = 0; word < free.size(); ++word)
-            free[word] &= static_cast<std::uint64_t>(npushmem_long_g(set.sync + 2 + word, set.members.at(i)));
-    for (int place = 0; place < max_teams; ++place)
-        if ((free[static_cast<std::size_t>(place) / 64] >> (place % 64) & 1U) != 0) return place;
-    return -1;
+        for (std::size_t word = 0; word < free.size(); ++word) {
+            const auto theirs = operate(NPUSHMEM_ATOMIC_FETCH, set.sync + 2 + word, set.members.at(i));
+            if (!theirs.ok()) return theirs.status();
+            free[word] &= theirs.value();
+        }
+    const std::vector<int> first = first_slots(free, 1);
+    return first.empty() ? -1 : first[0];
 }
 
 // Returns the largest value of the members in this word.
-long max_over_members(const Set& set, const long* word) {
+Result<long> max_over_members(const Set& set, long* word) {
     long worst = 0;
-    for (int i = 0; i < set.members.count; ++i) worst = std::max(worst, npushmem_long_g(word, set.members.at(i)));
+    for (int i = 0; i < set.members.count; ++i) {
+        const auto theirs = operate(NPUSHMEM_ATOMIC_FETCH, word, set.members.at(i));
+        if (!theirs.ok()) return theirs.status();
+        worst = std::max(worst, static_cast<long>(theirs.value()));
+    }
     return worst;
 }
 
@@ -95,15 +135,20 @@ Result<bool> attempt(const Set& set, TeamName& made) {
     const TeamSlotSet free = teams.slots().free();
     for (std::size_t word = 0; word < free.size(); ++word) set.sync[2 + word] = static_cast<long>(free[word]);
     if (Status done = sync_members(set); !done.ok()) return done;
-    const int place = common_place(set);
+    const auto common = common_place(set);
+    if (!common.ok()) return common.status();
+    const int place = common.value();
     const bool taken = place >= 0 && teams.slots().claim(place);
     Status prepared = taken ? teams.slots().prepare(place) : Status{};
     set.sync[6] = !prepared.ok() ? place_unavailable : taken ? place_taken : place_contended;
     set.sync[7] = maps_all(teams.resources(), set.members) ? place_taken : place_contended;
     if (Status done = sync_members(set); !done.ok()) return done;
-    const long worst = max_over_members(set, set.sync + 6);
+    const auto outcome = max_over_members(set, set.sync + 6);
+    const auto mapping = max_over_members(set, set.sync + 7);
+    if (!outcome.ok() || !mapping.ok()) return outcome.ok() ? mapping.status() : outcome.status();
+    const long worst = outcome.value();
     const bool granted = worst == place_taken;
-    const bool mapped = max_over_members(set, set.sync + 7) == place_taken;
+    const bool mapped = mapping.value() == place_taken;
     if (Status done = sync_members(set); !done.ok()) return done;  // no member reads pSync any more
     for (int word = 2; word < 8; ++word) set.sync[word] = NPUSHMEM_SYNC_VALUE;
     if (taken && !granted) teams.slots().release(place);
@@ -163,8 +208,8 @@ void sync_set(const char* function, bool complete, int start, int log_stride, in
     Status done = team.status();
     if (done.ok())
         done = run_same_call(*team.value(), function, [&] {
-            Status completed = complete ? runtime()->synchronization().quiet() : Status{};
-            return completed.ok() ? team.value()->sync() : completed;
+            return coll::sync_after(complete ? runtime()->synchronization().quiet() : Status{},
+                                    [&] { return team.value()->sync(); });
         });
     if (!done.ok()) fail(function, done);
 }

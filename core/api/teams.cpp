@@ -77,7 +77,7 @@ Status init_team(npushmem_team_t& out, const npushmemx_team_config_t* config, lo
     return done;
 }
 
-// The program learns of the dead by the result.
+// The program learns of the dead by the result. This PE may not have found all of them dead itself.
 Status shrink(npushmem_team_t handle, npushmem_team_t* out) {
     const auto found = team_of(handle);
     if (!found.ok()) return found.status();
@@ -87,9 +87,12 @@ Status shrink(npushmem_team_t handle, npushmem_team_t* out) {
     if (!done.ok()) return done;
     *out = handle_of(made);
     const Members& living = runtime()->teams().find(made)->members();
-    for (int member = 0; member < parent.size(); ++member)
-        if (living.index_of(parent.members().at(member)) < 0)
-            runtime()->liveness().acknowledge(parent.members().at(member));
+    for (int member = 0; member < parent.size(); ++member) {
+        const int pe = parent.members().at(member);
+        if (living.index_of(pe) >= 0) continue;
+        runtime()->liveness().learn_dead(pe);
+        runtime()->liveness().acknowledge(pe);
+    }
     return {};
 }
 
@@ -125,10 +128,8 @@ int sync_team(const char* function, npushmem_team_t team, Before&& before) {
     const auto found = team_of(team);
     Status done = found.status();
     if (done.ok())
-        done = run_same_call(*found.value(), function, [&] {
-            Status ready = before();
-            return ready.ok() ? found.value()->sync() : ready;
-        });
+        done = run_same_call(*found.value(), function,
+                             [&] { return coll::sync_after(before(), [&] { return found.value()->sync(); }); });
     if (!done.ok()) fail(function, done);
     return static_cast<int>(done.code());
 }

@@ -45,9 +45,7 @@ std::byte* local_address(const Group& group, std::uint64_t offset) {
 
 // Completes this member's puts and synchronises.
 Status complete_and_sync(Group& group) {
-    if (!group.all_mapped())
-        if (Status done = group.complete(); !done.ok()) return done;
-    return group.sync();
+    return sync_after(group.all_mapped() ? Status{} : group.complete(), [&group] { return group.sync(); });
 }
 
 // Calls `step` for every member in turn until one fails.

@@ -18,6 +18,15 @@ struct Workspace {
     static constexpr std::uint64_t bytes = 2 * contribution_bytes;
 };
 
+// Synchronises after the completion of this member's operations, also after it failed: the others wait for this member,
+// and may not need the PE that it failed for. A timeout is the end of all waits. Returns the first failure.
+template <class Sync>
+Status sync_after(Status completed, Sync&& sync) {
+    if (completed.code() == Code::timeout) return completed;
+    Status synced = sync();
+    return completed.ok() ? synced : completed;
+}
+
 // Offsets are of symmetric memory, equal on every member. One thread at a time.
 class Group {
 public:

@@ -12,7 +12,8 @@
 //        256  counts      the PE's counts with NPUSHMEM_STATS=1, see BarrierCounters
 //        448  checking    the PE's kernels with NPUSHMEM_NPU_CHECK=1
 //        512  progress    the PE's collective calls and long waits   see WaitRecord
-//        704  departures  PEs of other hosts that have finalized    written by those PEs, acquire load
+//        704  departures  PEs of other hosts that have finalized    written by other PEs, acquire load
+//                         or died
 // clang-format on
 #pragma once
 
@@ -74,25 +75,32 @@ struct HeapRecord {
     std::uint64_t unused;
 };
 
-// A PE that has finalized, and the number of its last barrier. 32 bits suffice: PEs that wait for each other are never
-// far apart.
+// A PE that has finalized, and the number of its last barrier; or a PE that is dead. 32 bits suffice for the number:
+// PEs that wait for each other are never far apart.
 struct Departure {
     int pe = -1;
     std::uint32_t last_barrier = 0;
+    bool is_dead = false;
 
+    static Departure of_dead(int pe) { return {pe, 0, true}; }
     [[nodiscard]] std::uint64_t packed() const {
-        return (static_cast<std::uint64_t>(pe) + 1) << 32 | std::uint64_t{last_barrier};
+        return (static_cast<std::uint64_t>(pe) + 1) << 32 | std::uint64_t{last_barrier} | (is_dead ? dead_bit : 0);
     }
     static Departure unpacked(std::uint64_t word) {
-        return {static_cast<int>(word >> 32) - 1, static_cast<std::uint32_t>(word)};
+        return {static_cast<int>((word & ~dead_bit) >> 32) - 1, static_cast<std::uint32_t>(word),
+                (word & dead_bit) != 0};
     }
     // Returns whether a PE that has left `barriers` barriers has also left that last one.
     [[nodiscard]] bool is_before(std::uint64_t barriers) const {
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(barriers) - last_barrier) >= 0;
     }
+
+private:
+    static constexpr std::uint64_t dead_bit = std::uint64_t{1} << 63;
 };
 
-// PEs whose numbers differ by a multiple of this share a slot, which holds the last departure.
+// PEs whose numbers differ by a multiple of this share a slot, which holds the last departure of a PE that has
+// finalized, or a death until this PE has read it.
 inline constexpr std::size_t departure_slots = (control_bytes - 704) / sizeof(std::uint64_t);
 
 constexpr std::size_t departure_slot(int pe) { return static_cast<std::size_t>(pe) % departure_slots; }
@@ -152,7 +160,7 @@ struct ControlBlock {
     alignas(64) ProgressRecord progress;
 
     // Each is a packed Departure, or 0. A PE of another host writes its slot over the network, because this PE cannot
-    // read that PE's state.
+    // read that PE's state. Other PEs write the slots of the dead; this PE clears these when it has read them.
     alignas(64) std::atomic<std::uint64_t> departures[departure_slots];
 };
 

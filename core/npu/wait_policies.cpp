@@ -36,7 +36,7 @@ void WaiterPolicy::pause(std::uint64_t round) {
 
 Status WaiterPolicy::peer_status(int pe) const {
     if (liveness_ == nullptr) return {};
-    const auto dead = liveness_->find_dead(pe < 0 ? PeRange{0, 1, n_pes_} : PeRange::one(pe));
+    const auto dead = liveness_->find_dead(needed(pe));
     if (!dead) return {};
     return {Code::peer_dead, fmt::format("PE {} has died", *dead)};
 }
@@ -49,10 +49,7 @@ void WaiterPolicy::observe(const void* id, const LongWait& wait) {
             ? std::string("a kernel")
             : fmt::format("a kernel at {}:{}", std::filesystem::path(wait.where.file_name()).filename().string(),
                           wait.where.line());
-    const WaitFor what{.what = wait.what,
-                       .needs = wait.pe < 0 ? PeRange{0, 1, n_pes_} : PeRange::one(wait.pe),
-                       .call = call.c_str(),
-                       .object = wait.word};
+    const WaitFor what{.what = wait.what, .needs = needed(wait.pe), .call = call.c_str(), .object = wait.word};
     observer_->observe(id, what, wait.began, os_.now());
 }
 
@@ -73,6 +70,8 @@ WaitBudget budget_for(int pes) {
 }  // namespace
 
 StandaloneWaitPolicy::StandaloneWaitPolicy(int pes)
-    : waiter_(budget_for(pes), os_, counters_), policy_(waiter_, os_, nullptr, pes) {}
+    : waiter_(budget_for(pes), os_, counters_), policy_(waiter_, os_, nullptr, [pes] {
+          return PeRange{0, 1, pes};
+      }) {}
 
 }  // namespace npushmem::npu::detail

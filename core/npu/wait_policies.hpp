@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
+#include <utility>
+
 #include "core/base/wait.hpp"
 #include "npushmem/npu/wait_policy.hpp"
 
@@ -9,14 +12,20 @@ namespace npushmem::npu {
 // Wait policy of a device in a job: it waits like the rest of the process, through a Waiter.
 //
 // `waiter`, `os` and `liveness` must outlive it. `liveness` may be null. If a kernel does not name the PE that it waits
-// for, all `n_pes` PEs are checked. The Waiter itself should have no liveness, because the relevant PE differs per
-// core; nor an observer, because a core's wait is longer than one of the Waiter's. `progress` is the Waiter's progress
-// function, which pauses call too; null: none. `observer` receives the long waits of cores; null: nobody does.
+// for, those that `any_pe` returns are checked. The Waiter itself should have no liveness, because the relevant PE
+// differs per core; nor an observer, because a core's wait is longer than one of the Waiter's. `progress` is the
+// Waiter's progress function, which pauses call too; null: none. `observer` receives the long waits of cores; null:
+// nobody does.
 class WaiterPolicy final : public WaitPolicy {
 public:
-    WaiterPolicy(const Waiter& waiter, WaitOs& os, Liveness* liveness, int n_pes,
+    WaiterPolicy(const Waiter& waiter, WaitOs& os, Liveness* liveness, std::function<PeRange()> any_pe,
                  const std::function<void()>* progress = nullptr, WaitObserver* observer = nullptr)
-        : waiter_(waiter), os_(os), liveness_(liveness), n_pes_(n_pes), progress_(progress), observer_(observer) {}
+        : waiter_(waiter),
+          os_(os),
+          liveness_(liveness),
+          any_pe_(std::move(any_pe)),
+          progress_(progress),
+          observer_(observer) {}
 
     Code until(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override;
     [[nodiscard]] int polls() const override;
@@ -26,10 +35,12 @@ public:
     void end_observation(const void* id) override;
 
 private:
+    [[nodiscard]] PeRange needed(int pe) const { return pe < 0 ? any_pe_() : PeRange::one(pe); }
+
     const Waiter& waiter_;
     WaitOs& os_;
     Liveness* liveness_;
-    int n_pes_;
+    std::function<PeRange()> any_pe_;
     const std::function<void()>* progress_;
     WaitObserver* observer_;
 };

@@ -103,8 +103,19 @@ Status RemoteContext::quiet(std::span<const int> pes, const WaitFunction* waiter
     return finish_quiet(std::move(chosen), {}, waiter);
 }
 
+// Removes the PEs that will not complete from `pending`: `dead`, and those whose death the program knows. Only the
+// death that it does not know is a failure.
+void RemoteContext::give_up(Queues& pending, int dead, const Status& failure, Status& first) const {
+    std::erase_if(pending, [&](const RemoteQueue* queue) {
+        const bool is_known = peers_.is_acknowledged(queue->pe());
+        if (queue->pe() == dead && !is_known && first.ok()) first = failure;
+        return queue->pe() == dead || is_known;
+    });
+}
+
 // Polls all PEs together, so that many PEs take no longer than the slowest. A PE is complete once its queue has been:
-// operations that other threads post meanwhile do not count.
+// operations that other threads post meanwhile do not count. In a job that continues without its dead, the death of one
+// PE does not end the wait for the others.
 Status RemoteContext::finish_quiet(Queues pending, Status first, const WaitFunction* waiter) {
     std::vector<int> pes;
     WaitFor what{"quiet", {}, peers_.timeout()};
@@ -123,8 +134,20 @@ Status RemoteContext::finish_quiet(Queues pending, Status first, const WaitFunct
         if (!pending.empty()) peers_.progress_transports();
         return pending.empty();
     };
-    const Status waited = pending.empty() ? Status{} : wait(completed, what, waiter);
-    if (!waited.ok() && first.ok()) first = pending.empty() ? waited : not_complete(pending, waited);
+    while (!pending.empty()) {
+        const std::size_t before = pending.size();
+        WaitFailure reason;
+        const Status waited = wait(completed, what, waiter, &reason);
+        if (waited.ok()) break;
+        const Status failure = pending.empty() ? waited : not_complete(pending, waited);
+        if (peers_.survives_deaths() && waited.code() == Code::peer_dead)
+            give_up(pending, reason.dead_pe, failure, first);
+        if (pending.size() == before) {
+            if (first.ok()) first = failure;
+            break;
+        }
+        need_pending();
+    }
     Status event = events();
     return first.ok() ? event : first;
 }

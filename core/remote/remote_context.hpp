@@ -66,11 +66,12 @@ private:
     template <class Step>
     Status repeat(const RemoteQueue& queue, const char* what, const WaitFunction* waiter, Step&& step);
     template <class Ready>
-    Status wait(Ready&& ready, const WaitFor& what, const WaitFunction* waiter) const;
+    Status wait(Ready&& ready, const WaitFor& what, const WaitFunction* waiter, WaitFailure* reason = nullptr) const;
     // Waits until the operation is complete or the wait fails.
     Status await(RemoteQueue& queue, const char* what, const WaitFunction* waiter, std::uint64_t token);
     // `first`: an earlier failure.
     Status finish_quiet(Queues pending, Status first, const WaitFunction* waiter);
+    void give_up(Queues& pending, int dead, const Status& failure, Status& first) const;
     // With the lock held.
     void poll_quiets(Queues& pending, Status& first);
     Status events();
@@ -82,10 +83,11 @@ private:
 };
 
 template <class Ready>
-Status RemoteContext::wait(Ready&& ready, const WaitFor& what, const WaitFunction* waiter) const {
+Status RemoteContext::wait(Ready&& ready, const WaitFor& what, const WaitFunction* waiter, WaitFailure* reason) const {
     if (waiter != nullptr) return (*waiter)(std::ref(ready), what);
     WaitFailure failure;
     const Code waited = peers_.waiter().until(ready, what, &failure);
+    if (reason != nullptr) *reason = failure;
     return waited == Code::ok ? Status{} : Status{waited, describe(what, failure)};
 }
 

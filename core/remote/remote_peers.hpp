@@ -76,6 +76,7 @@ public:
     void on_failure(std::function<bool(int pe)> is_acknowledged) { is_acknowledged_ = std::move(is_acknowledged); }
     // From now on every failure that means the loss of a PE has Code::peer_dead.
     void survive_deaths() { survives_deaths_ = true; }
+    [[nodiscard]] bool survives_deaths() const { return survives_deaths_; }
     [[nodiscard]] bool is_acknowledged(int pe) const { return is_acknowledged_ && is_acknowledged_(pe); }
 
     [[nodiscard]] const NamedTransport& named(int transport) const {

@@ -49,7 +49,7 @@ bool JobLiveness::has_finalized(int pe) const {
 bool JobLiveness::has_sent_departure(int pe) const {
     const Departure sent =
         Departure::unpacked(control_(my_pe_)->departures[departure_slot(pe)].load(std::memory_order_acquire));
-    return sent.pe == pe && sent.is_before(barriers_());
+    return sent.pe == pe && !sent.is_dead && sent.is_before(barriers_());
 }
 
 void JobLiveness::mark_lost(int pe) {
@@ -57,22 +57,58 @@ void JobLiveness::mark_lost(int pe) {
     lost_.insert(pe);
 }
 
+void JobLiveness::learn_dead(int pe) {
+    {
+        const std::lock_guard guard(lost_lock_);
+        reported_dead_.insert(pe);
+    }
+    if (on_dead_) on_dead_(pe);
+}
+
+// Another death may need the slot.
+void JobLiveness::read_reported_deaths() {
+    for (auto& slot : control_(my_pe_)->departures) {
+        // Acquire. Partner: the release in Departures, or the transport's delivery.
+        std::uint64_t word = slot.load(std::memory_order_acquire);
+        const Departure reported = Departure::unpacked(word);
+        if (!reported.is_dead) continue;
+        const std::lock_guard guard(lost_lock_);
+        reported_dead_.insert(reported.pe);
+        slot.compare_exchange_strong(word, 0);
+    }
+}
+
 RemotePeState JobLiveness::remote_state(int pe) {
-    if (lost_among(PeRange::one(pe))) return RemotePeState::lost;
+    if (lost_among(PeRange::one(pe)) || reported_among(PeRange::one(pe))) return RemotePeState::lost;
     const bool finalized = control_ && control_(pe) == nullptr && has_sent_departure(pe);
     return finalized ? RemotePeState::finalized : RemotePeState::unknown;
 }
 
+namespace {
+
+std::optional<int> first_among(const std::set<int>& some, const PeRange& pes) {
+    for (int i = 0; i < pes.count && !some.empty(); ++i)
+        if (some.contains(pes.at(i))) return pes.at(i);
+    return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<int> JobLiveness::lost_among(const PeRange& pes) {
     const std::lock_guard guard(lost_lock_);
-    for (int i = 0; i < pes.count && !lost_.empty(); ++i)
-        if (lost_.contains(pes.at(i))) return pes.at(i);
-    return std::nullopt;
+    return first_among(lost_, pes);
+}
+
+std::optional<int> JobLiveness::reported_among(const PeRange& pes) {
+    const std::lock_guard guard(lost_lock_);
+    return first_among(reported_dead_, pes);
 }
 
 std::optional<int> JobLiveness::lost_or_dead_among(const PeRange& pes) {
     if (const auto lost = lost_among(pes)) return lost;
     if (const auto dead = ended_among(pes)) return dead;
+    if (control_ && survives_deaths_) read_reported_deaths();
+    if (const auto dead = reported_among(pes)) return dead;
     if (!control_ || !any_departed_()) return std::nullopt;
     for (int i = 0; i < pes.count; ++i)
         if (has_finalized(pes.at(i))) return pes.at(i);
@@ -110,14 +146,14 @@ std::optional<int> JobLiveness::find_dead(const PeRange& pes) {
 // dead of this host that this wait does not need: PEs of other hosts may need them, and two PEs that wait for the dead
 // of each other's hosts would wait for ever.
 void JobLiveness::report_own_findings(std::optional<int> dead) {
-    if (dead && lost_among(PeRange::one(*dead))) on_own_finding_(*dead);
+    if (dead && lost_among(PeRange::one(*dead))) (void)on_own_finding_(*dead);
     const std::lock_guard guard(unreported_lock_);
     const auto next = [this] {
         return ended_among({.count = static_cast<int>(unreported_.size()), .table = unreported_.data()});
     };
     while (const auto found = next()) {
+        if (!on_own_finding_(*found)) return;
         std::erase(unreported_, *found);
-        on_own_finding_(*found);
     }
 }
 

@@ -54,10 +54,12 @@ public:
     // From now on the job continues without its dead: find_dead() returns a dead PE of `pes` itself, not the cause of
     // its death. Call it before the first wait.
     void survive_deaths() { survives_deaths_ = true; }
-    // Then: sets the function that receives each PE that this PE has found dead by itself, possibly several times. As
-    // on_dead(); it does not wait.
-    void on_own_finding(std::function<void(int pe)> listener) { on_own_finding_ = std::move(listener); }
+    // Then: sets the function that receives each PE that this PE has found dead by itself, possibly several times, and
+    // again after it has returned false. As on_dead(); it does not wait.
+    void on_own_finding(std::function<bool(int pe)> listener) { on_own_finding_ = std::move(listener); }
     [[nodiscard]] bool survives_deaths() const { return survives_deaths_; }
+    // Other PEs have found this PE dead. Any thread.
+    void learn_dead(int pe);
     // The program knows that the PE is dead. Any thread.
     void acknowledge(int pe);
     [[nodiscard]] bool is_acknowledged(int pe) const;
@@ -72,10 +74,12 @@ public:
 private:
     [[nodiscard]] std::optional<int> lost_among(const PeRange& pes);
     [[nodiscard]] std::optional<int> ended_among(const PeRange& pes);
+    [[nodiscard]] std::optional<int> reported_among(const PeRange& pes);
     [[nodiscard]] std::optional<int> lost_or_dead_among(const PeRange& pes);
     [[nodiscard]] bool has_finalized(int pe) const;
     [[nodiscard]] bool has_sent_departure(int pe) const;
     [[nodiscard]] int cause_of(int dead) const;
+    void read_reported_deaths();
     void report_own_findings(std::optional<int> dead);
 
     ProcessLiveness processes_;
@@ -86,9 +90,10 @@ private:
     std::function<bool()> any_departed_;
     std::function<std::uint64_t()> barriers_;
     std::function<void(int pe)> on_dead_;
-    std::function<void(int pe)> on_own_finding_;
+    std::function<bool(int pe)> on_own_finding_;
     std::mutex lost_lock_;
-    std::set<int> lost_;  // under lost_lock_
+    std::set<int> lost_;           // by a transport; under lost_lock_
+    std::set<int> reported_dead_;  // by other PEs; under lost_lock_
     bool survives_deaths_ = false;
     std::mutex unreported_lock_;
     std::vector<int> unreported_;  // the PEs whose ends can be found here and are not reported; under unreported_lock_

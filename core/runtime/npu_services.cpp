@@ -140,8 +140,10 @@ NpuBinding::NpuBinding(const NpuResources& resources)
     : fabric_(resources),
       waiter_(resources.waiting.budget, resources.waiting.os, resources.waiting.counters, nullptr,
               &resources.waiting.progress),
-      policy_(waiter_, resources.waiting.os, &resources.waiting.liveness, resources.job.npes(),
-              &resources.waiting.progress, &resources.waiting.recorder) {}
+      policy_(
+          waiter_, resources.waiting.os, &resources.waiting.liveness,
+          [&liveness = resources.waiting.liveness] { return liveness.awaited_pes(); }, &resources.waiting.progress,
+          &resources.waiting.recorder) {}
 
 Status NpuBinding::share_steps(const NpuResources& resources, const SegmentHandle& memory) {
     if (!records_)

@@ -2,8 +2,10 @@
 #include "core/runtime/runtime.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "core/base/parking.hpp"
+#include "core/coll/group.hpp"
 
 namespace npushmem {
 
@@ -19,9 +21,9 @@ Status WorldSynchronization::quiet() {
 // Stores to mapped memory need no fence here: each signal of the barrier releases what its sender stored or acquired
 // before, so every PE that leaves the barrier sees the stores of all.
 Status WorldSynchronization::barrier_all(const barrier::Plan& plan) {
-    if (!all_mapped_)
-        if (Status done = quiet(); !done.ok()) return done;
-    return world_.sync(plan);
+    if (all_mapped_) [[likely]]
+        return world_.sync(plan);
+    return coll::sync_after(quiet(), [&] { return world_.sync(plan); });
 }
 
 Status WorldSynchronization::barrier_all(std::string_view text) {
@@ -71,22 +73,39 @@ Status Runtime::finish() {
     log().write(LogLevel::debug, "finalize", "kernels: done");
     parts_.reports->publish_counters();
     synchronization_.world().disable_statistics();  // so that no PE writes what PE 0 reads after the last barrier
+    Status completed = synchronization_.quiet();
+    if (completed.code() == Code::timeout) return completed;
+    // Also after a failure: the others wait for this PE.
     Status done = finish_with_all();
-    if (done.ok() || !settings().survives_deaths || done.code() == Code::timeout) return done;
-    // Other PEs may have passed the barriers in which this one found a PE dead.
-    parts_.departures->publish(synchronization_.world().barriers());
-    return parts_.teams->end_with_the_living();
+    const bool survives = settings().survives_deaths;
+    if (survives && completed.code() == Code::peer_dead) completed = {};
+    if (!completed.ok()) std::swap(completed, done);  // the first failure counts
+    if (ended_with_all_ || !survives || done.code() == Code::timeout) return done;
+    return finish_with_the_living(done);
+}
+
+// Other PEs may have passed the barriers in which this one failed, or wait for this one in them. That a PE is dead is
+// no failure.
+Status Runtime::finish_with_the_living(const Status& failed) {
+    const std::uint64_t last_barrier = synchronization_.world().barriers();
+    parts_.departures->publish(last_barrier, false);
+    parts_.departures->report_end(*parts_.transports, last_barrier);
+    parts_.teams->publish_ends();
+    Status waited = parts_.teams->wait_for_ends();
+    return failed.code() == Code::peer_dead ? waited : failed;
 }
 
 Status Runtime::finish_with_all() {
-    if (Status done = synchronization_.barrier_all(); !done.ok()) return done;
+    if (Status done = synchronization_.sync_all(); !done.ok()) return done;
     log().write(LogLevel::debug, "finalize", "last barrier: done");
-    parts_.departures->publish(synchronization_.world().barriers());
+    parts_.departures->publish(synchronization_.world().barriers(), true);
+    if (settings().survives_deaths) parts_.teams->publish_ends();  // PEs that failed in the barrier wait for them
     if (settings().stats && my_pe_ == 0)
         if (Status printed = parts_.reports->print_statistics(); !printed.ok())
             log().line(LogLevel::warn, "report", printed.message());
     Status departed = parts_.departures->wait_for_others(*parts_.transports, synchronization_.world().barriers());
     log().write(LogLevel::debug, "finalize", "departure: {}", departed.ok() ? "done" : departed.message());
+    ended_with_all_ = departed.ok();
     return departed;
 }
 

@@ -123,6 +123,7 @@ public:
 
 private:
     Status finish_with_all();
+    Status finish_with_the_living(const Status& failed);
 
     RuntimeParts parts_;
     int my_pe_;
@@ -131,6 +132,7 @@ private:
     WorldHeapPeers heap_peers_;
     CollectiveHeap collective_heap_;
     NpuServices npu_;
+    bool ended_with_all_ = false;  // no PE waits for this one any more
 };
 
 }  // namespace npushmem

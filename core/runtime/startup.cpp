@@ -35,7 +35,7 @@ void watch_peers(RuntimeParts& parts) {
                                          [&slices = *parts.slices](int pe) { return slices.has_ended_unseen(pe); });
     if (parts.config->settings().survives_deaths && parts.job->layout().hosts() > 1)
         parts.waiting->liveness.on_own_finding([&departures = *parts.departures, &transports = *parts.transports](
-                                                   int pe) { departures.report_death(transports, pe); });
+                                                   int pe) { return departures.report_death(transports, pe); });
     parts.waiting->recorder.start(
         {parts.job->my_pe(), parts.job->npes(), parts.job->local_pes(),
          [&slices = *parts.slices](int pe) { return slices.control_of(pe); }, parts.config->settings().report_after,
@@ -296,7 +296,8 @@ Status Startup::make_world() {
     auto teams =
         TeamTable::make({job.my_pe(), job.npes(), pes_per_core, slices.fast_map(), slice_of, slices.heap().base(),
                          remote, waiting.driving_waiter, settings().timeout, settings().barrier_algo, job.tuning(),
-                         job.layout(), sample_every, &waiting.os, report_lost},
+                         job.layout(), sample_every, &waiting.os, report_lost,
+                         [&liveness = waiting.liveness] { return liveness.awaited_pes(); }, &waiting.liveness},
                         slices.heap().tail(), commit, Members::listed(sharing_pes_.pes), sharing_pes_.all_map_all);
     if (!teams.ok()) return teams.status();
     parts_.teams = std::move(teams).value();

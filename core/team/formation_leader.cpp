@@ -30,28 +30,28 @@ Status FormationLeader::form(AgreedTeam& agreed) {
     return choose_slot(agreed);
 }
 
-void FormationLeader::add(const Arrival& arrival) {
-    arrivals_.push_back(arrival);
-    arrived_pes_.push_back(arrival.pe);
-}
-
-// Collects hellos until all members have arrived or a hello conflicts, for example by its size. The wait watches the
-// PEs that have arrived; the missing ones are unknown.
+// Collects hellos until all members have arrived or a hello conflicts, for example by its size. The missing PEs are
+// unknown, so the wait watches all whose death the program does not know.
 Status FormationLeader::receive_hellos() {
     const auto size = static_cast<std::size_t>(request_.size);
-    arrived_pes_.reserve(size);
-    add({messages_.resources().my_pe, request_.size, request_.index, slot_.free()});
+    arrivals_.push_back({messages_.resources().my_pe, request_.size, request_.index, slot_.free()});
     while (arrivals_.size() < size && arrivals_.back().size == request_.size) {
+        const auto& any_pe = messages_.resources().awaited_pes;
         const WaitFor what{.what = "the other PEs of a new team",
-                           .needs = {.count = static_cast<int>(arrived_pes_.size()), .table = arrived_pes_.data()},
+                           .needs = any_pe ? any_pe() : PeRange{},
                            .timeout = messages_.resources().timeout};
-        const auto message = messages_.receive(what);
+        const auto arrived = static_cast<std::uint32_t>(arrivals_.size());
+        WaitFailure failure;
+        const auto message = messages_.receive(what, {}, &failure);
         if (message.status().code() == Code::timeout)
-            return refuse({Reason::missing, {static_cast<std::uint32_t>(arrivals_.size()), as_word(request_.size)}});
+            return refuse({Reason::missing, {arrived, as_word(request_.size)}});
+        if (message.status().code() == Code::peer_dead)
+            return refuse({Reason::dead, {as_word(failure.dead_pe), arrived, as_word(request_.size)}});
         if (!message.ok()) return message.status();
         const TeamMessage& hello = message.value();
         if (has_arrived(hello.from)) return refuse_surplus(hello.from);
-        add({hello.from, static_cast<int>(hello.words[0]), static_cast<int>(hello.words[1]), slots_in(hello)});
+        arrivals_.push_back(
+            {hello.from, static_cast<int>(hello.words[0]), static_cast<int>(hello.words[1]), slots_in(hello)});
     }
     return {};
 }
@@ -81,7 +81,9 @@ std::vector<int> FormationLeader::pes_by_index() const {
     return pes;
 }
 
-bool FormationLeader::has_arrived(int pe) const { return std::ranges::find(arrived_pes_, pe) != arrived_pes_.end(); }
+bool FormationLeader::has_arrived(int pe) const {
+    return std::ranges::find(arrivals_, pe, &Arrival::pe) != arrivals_.end();
+}
 
 Status FormationLeader::send_to_all(TeamMessage message) {
     message.number = sent_++;

@@ -32,7 +32,6 @@ private:
 
     Status form(AgreedTeam& agreed);
     Status receive_hellos();
-    void add(const Arrival& arrival);
     [[nodiscard]] std::optional<FormationRefusal> find_conflict() const;
     [[nodiscard]] std::vector<int> pes_by_index() const;
     [[nodiscard]] bool has_arrived(int pe) const;
@@ -51,7 +50,6 @@ private:
     std::optional<FormationRefusal> refusal_;
     std::uint32_t sent_ = 0;            // messages to all members
     std::vector<Arrival> arrivals_;     // itself first
-    std::vector<int> arrived_pes_;      // the same, for waits
     std::vector<FormationVote> votes_;  // itself first
 };
 

@@ -65,6 +65,10 @@ Status FormationRefusal::status(int leader, int npes) const {
                     fmt::format("PE {}, which made the id of the team, failed to form it ({}) and "
                                 "reported the cause",
                                 leader, name_of(static_cast<Code>(a)))};
+        case Reason::dead:
+            return {Code::peer_dead, fmt::format("PE {} has died or finalized after {} of {} PEs arrived to form the "
+                                                 "team, which it may belong to",
+                                                 a, b, c)};
         case Reason::memory: break;
     }
     return {Code::memory, "a PE has no memory left for the state of the team"};
@@ -103,16 +107,18 @@ TeamMessage FormationMessages::make_refusal(const FormationRefusal& refusal) con
 }
 
 // A failure of the transports may concern any PE. The wait itself detects the loss of an awaited PE.
-Result<TeamMessage> FormationMessages::receive(const WaitFor& what, std::optional<std::uint32_t> number) {
+Result<TeamMessage> FormationMessages::receive(const WaitFor& what, std::optional<std::uint32_t> number,
+                                               WaitFailure* failure) {
     std::optional<TeamMessage> message;
     const auto poll = [&] {
         message = mailbox_.take(id_, number);
         if (!message) (void)mailbox_.progress();
         return message.has_value();
     };
-    WaitFailure failure;
-    const Code code = resources_.waiter.until(poll, what, &failure);
-    if (code != Code::ok) return Status{code, describe(what, failure)};
+    WaitFailure reason;
+    const Code code = resources_.waiter.until(poll, what, &reason);
+    if (failure != nullptr) *failure = reason;
+    if (code != Code::ok) return Status{code, describe(what, reason)};
     return *message;
 }
 

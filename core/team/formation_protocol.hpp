@@ -44,7 +44,8 @@ struct FormationRefusal {
         slots,
         memory,
         surplus,
-        failed
+        failed,
+        dead
     };
 
     // In place of a PE: any reader.
@@ -97,7 +98,8 @@ public:
     // Returns the next message of the id, if there is one.
     std::optional<TeamMessage> poll() { return mailbox_.take(id_); }
     // Waits for a message; `what.needs` may grow meanwhile.
-    Result<TeamMessage> receive(const WaitFor& what, std::optional<std::uint32_t> number = {});
+    Result<TeamMessage> receive(const WaitFor& what, std::optional<std::uint32_t> number = {},
+                                WaitFailure* failure = nullptr);
 
 private:
     const TeamResources& resources_;

@@ -74,6 +74,9 @@ struct TeamResources {
     WaitOs* os = nullptr;            // for statistics
     // Receives a PE that the transports cannot reach any more; may be empty.
     std::function<void(int pe)> report_lost{};
+    // Returns the PEs whose death ends a wait for unknown PEs; empty: such waits watch none.
+    std::function<PeRange()> awaited_pes{};
+    Liveness* liveness = nullptr;  // null: no PE is ever known to be dead
 };
 
 // Returns the PEs of a team for quiet_members(); empty if they are all PEs of the job.

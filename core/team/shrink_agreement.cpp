@@ -36,15 +36,20 @@ void ShrinkAgreement::start_again() {
 }
 
 void ShrinkAgreement::learn(int member, const ShrinkRecord& theirs) {
-    if (theirs.call != record_.call) {
-        if (theirs.has_left) learn_failed(member);
+    const bool is_later = theirs.phase != Phase::none && theirs.call > record_.call;
+    const bool is_same = theirs.phase != Phase::none && theirs.call == record_.call;
+    // A later call needs this member, unless an earlier one has excluded it. Two calls share a record.
+    if (is_later || (is_same && theirs.phase == Phase::decided && theirs.failed.has(own_))) {
+        is_excluded_ = true;
         return;
     }
+    if (is_same && theirs.phase == Phase::decided) return adopt(theirs);
+    if (theirs.has_left) return learn_failed(member);
+    if (!is_same) return;
     if (theirs.failed.has(own_)) {
         is_excluded_ = true;
         return;
     }
-    if (theirs.phase == Phase::decided) return adopt(theirs);
     if (record_.failed.add_all(theirs.failed)) start_again();
     if (!must_propose_ && theirs.failed == record_.failed && theirs.phase >= record_.phase) agree(member, theirs);
 }

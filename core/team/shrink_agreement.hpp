@@ -11,7 +11,8 @@
 //     decided    the result; the record does not change any more
 //
 // A member that learns of a further failure, by itself or from a record, proposes the larger set. A member that reads a
-// decision adopts it. Without failures this takes two rounds.
+// decision adopts it. Without failures this takes two rounds. A member whose call fails, and one that reads that it
+// counts among the failed, marks its record: for the others it has failed then.
 //
 // The living decide alike. Let one member decide by the sets A and another by B. A living member is in neither and has
 // published both, so one contains the other; let B be larger than A. The member that decided by B has read B from every
@@ -61,7 +62,7 @@ struct ShrinkRecord {
 
     std::uint64_t call = 0;  // the number of the team's shrink, from 1 on
     Phase phase = Phase::none;
-    bool has_left = false;  // the member ends, and begins no further call
+    bool has_left = false;  // the member continues no call that is not decided, and begins no further one
     MemberSet failed;
     TeamSlotSet free{};                    // with this set
     int slot = -1;                         // once claimed; -1: the members have no free slot in common
@@ -108,7 +109,8 @@ public:
 
     // The record has the result.
     [[nodiscard]] bool has_decided() const { return record_.phase == ShrinkRecord::Phase::decided; }
-    // Another member has counted this one among the failed.
+    // Another member has counted this one among the failed. This one must mark its records (has_left), because others
+    // may not know yet.
     [[nodiscard]] bool is_excluded() const { return is_excluded_; }
 
 private:

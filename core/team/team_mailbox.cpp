@@ -57,13 +57,27 @@ void TeamMailbox::drain() {
         std::byte* const here = resources_.own_slice + offset_of(slot);
         // Partner: the store in try_slot, or the transport's delivery of the signal. Sequentially consistent: the
         // writer of a message that is missing here wrote it after this load, so it reads TeamFormationOutcomes later.
-        if ((state_at(here).load(std::memory_order_seq_cst) & full) == 0) continue;
+        const std::uint64_t state = state_at(here).load(std::memory_order_seq_cst);
+        if ((state & full) == 0) {
+            if (state != 0) free_if_dead(slot, state);
+            continue;
+        }
         const TeamMessage message = read_message(here);
         const auto found = inbox_.find(message.id);
         if (found != inbox_.end()) found->second.push_back(message);
         // Release. Partner: the acquire of the claim. The message has been read.
         state_at(here).store(0, std::memory_order_release);
     }
+}
+
+// A live writer holds a claim for moments. The transport delivers nothing more of a dead PE: find_dead() has made it
+// forget the PE.
+void TeamMailbox::free_if_dead(int slot, std::uint64_t claimed) {
+    const int writer = static_cast<int>(claimed) - 1;
+    if (resources_.liveness == nullptr || resources_.liveness->find_dead(PeRange::one(writer)) != writer) return;
+    // Partner: the release of the message, which the writer may have sent before it died.
+    state_at(resources_.own_slice + offset_of(slot))
+        .compare_exchange_strong(claimed, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
 }
 
 std::optional<TeamMessage> TeamMailbox::take(std::uint64_t id, std::optional<std::uint32_t> number) {

@@ -4,7 +4,7 @@
 //
 //     a slot of 512 bytes: | state | message |      state 0: free; else the writer's PE + 1, with `full` once it is
 //                                                  readable. Free -> claimed -> full by the writer, -> free by the
-//                                                  owner
+//                                                  owner, also after the death of a writer
 //
 // Any thread may use it; a waiting thread empties the mailbox for all threads of this PE. Messages with unexpected ids
 // are dropped.
@@ -71,6 +71,8 @@ private:
         return offset_ + static_cast<std::uint64_t>(slot) * slot_bytes;
     }
     void drain();
+    // `claimed` is the slot's state.
+    void free_if_dead(int slot, std::uint64_t claimed);
     // *done: the message has been put into that slot.
     Status try_slot(int pe, int slot, const TeamMessage& message, bool& done);
     Status try_remote_slot(int pe, int slot, const TeamMessage& message, bool& done);

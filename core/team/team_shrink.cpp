@@ -9,7 +9,7 @@ namespace npushmem {
 
 namespace {
 
-// This PE's slots in one call. Slots of sets that the members have given up are released at its end.
+// This PE's slots in one call. Slots of sets that the members have given up are released at its end, unless kept.
 class ClaimedSlots final : public ShrinkSlots {
 public:
     ClaimedSlots(const TeamResources& resources, TeamSlots& slots, const Team& parent, bool has_output)
@@ -23,6 +23,7 @@ public:
     TeamSlotSet free() override { return has_output_ ? slots_.free() : TeamSlotSet{}; }
     Claim claim(int slot, const MemberSet& failed) override;
     void keep(int slot) { std::erase(claimed_, slot); }
+    void keep_all() { claimed_.clear(); }
 
 private:
     const TeamResources& resources_;
@@ -127,7 +128,14 @@ Status TeamShrink::run(AgreedTeam& agreed, bool& granted) {
     ClaimedSlots slots(resources_, slots_, parent_, has_output_);
     ShrinkAgreement agreement(parent_.size(), parent_.index(), parent_.shrinks + 1);
     parent_.shrink_failed = true;
-    if (Status done = agree(agreement, slots); !done.ok()) return done;
+    Status done = agree(agreement, slots);
+    // The others must not wait for this PE.
+    if (!agreement.has_decided()) ShrinkRecords(resources_, parent_).publish_end();
+    // Others may have decided for a slot and signal there: those that count this PE in, and one that has died since,
+    // whose signals the network may still hold.
+    const bool has_failed_member = agreement.record().failed != MemberSet(parent_.size());
+    if (!agreement.has_decided() || (has_failed_member && !parent_.all_mapped())) slots.keep_all();
+    if (!done.ok()) return done;
     if (agreement.is_excluded())
         return {Code::peer_dead, fmt::format("the other members of the team {} have counted PE {}, this one, among the "
                                              "dead",

@@ -145,11 +145,12 @@ Status TeamTable::shrink(Team& parent, bool has_output, TeamName& made) {
     return no_free_slot();
 }
 
-Status TeamTable::end_with_the_living() {
+void TeamTable::publish_ends() {
     for (const auto& team : teams_)
         if (team) ShrinkRecords(resources_, *team).publish_end();
-    return wait_for_ends(resources_, world());
 }
+
+Status TeamTable::wait_for_ends() { return npushmem::wait_for_ends(resources_, world()); }
 
 Status TeamTable::form_team(std::uint64_t id, int npes, int index, int contexts_wanted, TeamName& made) {
     const auto agreed = formation_.form({id, npes, index});

@@ -58,9 +58,11 @@ public:
     // Creates a team of the parent's living members, in their order; collective over them. See ShrinkAgreement.
     // `has_output`: this PE has passed memory for the name.
     Status shrink(Team& parent, bool has_output, TeamName& made);
-    // Ends this PE's part of all teams: no shrink waits for it any more. Returns when each other PE has called it, or
-    // is dead. Then no further function may be called.
-    Status end_with_the_living();
+    // Ends this PE's part of all teams: no shrink waits for it any more. No collective function may be called
+    // afterwards.
+    void publish_ends();
+    // Returns when each other PE has published its end or is dead.
+    Status wait_for_ends();
     // Collective over the team's members; none of its operations may be in progress. With a dead member the team ends
     // at once on this PE, and its slot stays in use, because others may still write there.
     Status destroy(TeamName name);

@@ -99,7 +99,31 @@ TEST_P(RemoteTransport, ALockIsLostWithItsHomePe) {
     EXPECT_EQ(status, 128 + 9) << report;
     EXPECT_THAT(report,
                 AllOf(HasSubstr("PE 1, whose memory has the lock, is dead, so PE 2 on another host cannot release it"),
-                      Not(HasSubstr("scenario"))));
+                      Not(HasSubstr("rank "))));
+}
+
+// The signal of PE 0 in the last barrier fails, and no PE is dead: PE 1, on the other host, waits for it.
+TEST_P(RemoteTransport, FinalizeEndsForAllIfItFailsForOne) {
+    const auto [status, report] = run_job({"-n", "2", "--nodes", "2", std::string(API_TEST_FOLDER) + "/api_scenario",
+                                           "0:setenv=NPUSHMEM_FAULT_FAIL=atomic:2:system", "init", "finalize",
+                                           "0:code=" + std::to_string(NPUSHMEM_E_SYSTEM), "1:code=0"},
+                                          {"NPUSHMEM_REMOTE_TRANSPORT=fault(" + GetParam() + ")", "NPUSHMEM_INFO=0",
+                                           "NPUSHMEM_TIMEOUT=60s", "NPUSHMEM_ON_PEER_DEATH=survive"});
+    EXPECT_EQ(status, 0) << report;
+    EXPECT_THAT(report, AllOf(HasSubstr("finalize"), Not(HasSubstr("timed out")), Not(HasSubstr("rank "))));
+}
+
+// PE 0 has put to a PE that is in neither the team nor the active set: its quiet fails, and the others wait for it.
+TEST_P(RemoteTransport, ADeadPeOutsideATeamDoesNotBlockItsBarriers) {
+    const std::string dead = "0:code=" + std::to_string(NPUSHMEM_E_PEER_DEAD);
+    const auto [status, report] =
+        run_job({"-n", "4", "--nodes", "2", std::string(API_TEST_FOLDER) + "/api_scenario", "init", "calloc=512",
+                 "split=3", "barrier", "3:die=9", "0:put=3", "team_barrier", dead, "code=0", "0:put=3", "set_barrier=3",
+                 dead, "code=0", "finalize"},
+                {"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_INFO=0", "NPUSHMEM_TIMEOUT=60s",
+                 "NPUSHMEM_ON_PEER_DEATH=survive"});
+    EXPECT_EQ(status, 128 + 9) << report;
+    EXPECT_THAT(report, AllOf(Not(HasSubstr("timed out")), Not(HasSubstr("rank "))));
 }
 
 TEST_P(RemoteTransport, ReportsAPeThatExitsInAHandlerThatInterruptsACall) {

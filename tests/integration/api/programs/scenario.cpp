@@ -3,6 +3,7 @@
 // from SCENARIO_RANK and SCENARIO_NRANKS, or else from the launcher.
 //
 //   [<rank>:|!<rank>:]<step>[=<value>]    with <rank>, only that one does it; with !, all others do
+//     setenv=<name>=<value>
 //     id               rank 0 makes a unique id and passes it on by the pipe SCENARIO_IDS, the others read it there
 //     other_id         the id of a job that nobody else knows
 //     spoil=<byte>     changes that byte of the id               zero           the id becomes all zeros
@@ -13,6 +14,10 @@
 //     signal_wait      for a signal that nobody sends             put=<pe>      a value into the object of that PE
 //     kernel_wait=<value>  a kernel waits until the object has that value
 //     team  destroy    a team of all PEs
+//     split=<count>    a team of the first PEs
+//     shrink           the team becomes the living ones of the world
+//     team_barrier
+//     set_barrier=<count>  a barrier of the active set of the first PEs
 //     lock=<pe>  test_lock=<pe>  a lock behind the object whose home is that PE, of 4 PEs
 //     poll=<value>     reads the object until it has that value; no death ends it
 //     ring             all put to the right and check what they got
@@ -27,6 +32,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -122,6 +128,12 @@ private:
         return word;
     }
 
+    // All words are zero before and after each call.
+    void barrier_of_set(int count) const {
+        static_assert(NPUSHMEM_SYNC_SIZE <= 16);
+        npushmem_barrier(0, 0, count, object_ + 16);
+    }
+
     void require_code(int expected) const {
         const char* message = nullptr;
         const int code = npushmemx_last_error(&message);
@@ -198,6 +210,22 @@ private:
         {"team",
          [this](const std::string&) {
              npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 0, 1, nranks_, nullptr, 0, &team_);
+         }},
+        {"split",
+         [this](const std::string& count) {
+             npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 0, 1, std::atoi(count.c_str()), nullptr, 0, &team_);
+         }},
+        {"shrink",
+         [this](const std::string&) {
+             if (npushmemx_team_shrink(NPUSHMEM_TEAM_WORLD, &team_) != 0) end("the shrink failed");
+             npushmemx_clear_error();
+         }},
+        {"team_barrier", [this](const std::string&) { (void)npushmemx_team_barrier(team_); }},
+        {"set_barrier", [this](const std::string& count) { barrier_of_set(std::atoi(count.c_str())); }},
+        {"setenv",
+         [](const std::string& variable) {
+             const auto name = variable.substr(0, variable.find('='));
+             (void)::setenv(name.c_str(), variable.c_str() + std::min(name.size() + 1, variable.size()), 1);
          }},
         {"destroy", [this](const std::string&) { npushmem_team_destroy(team_); }},
         {"lock", [this](const std::string& home) { npushmem_set_lock(lock_of(std::atoi(home.c_str()))); }},

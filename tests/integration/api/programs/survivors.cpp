@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <numeric>
 #include <random>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -46,6 +47,7 @@ struct Memory {
     std::uint64_t* signal = alloc(1);      // of the block
     std::uint64_t* counter = alloc(1);     // under the lock, on the team's first member
     long* lock = reinterpret_cast<long*>(alloc(1));
+    std::uint64_t* for_kernel = alloc(1);  // a signal
     std::uint64_t* sent = alloc(3);
     std::uint64_t* received = alloc(3);
 
@@ -59,13 +61,17 @@ struct Memory {
 // The PEs that the seed lets die.
 std::vector<int> mortals;
 
-// The PE that a report names as dead must be one of those.
+// The PEs that a report names as dead, of waits and of transports, must be some of those.
 void check_named(const std::string& report) {
-    const std::size_t end = report.find(" has died or finalized");
-    if (end == std::string::npos) return;
-    const std::size_t begin = report.rfind("PE ", end) + 3;
-    const int named = std::atoi(report.c_str() + begin);
-    if (std::ranges::find(mortals, named) == mortals.end()) complain("a living PE is named: " + report);
+    static const std::regex names("PE ([0-9]+) has died|to PE ([0-9]+) failed|not complete: PE ([0-9]+)$");
+    bool names_one = false;
+    for (std::sregex_iterator found(report.begin(), report.end(), names), end; found != end; ++found) {
+        names_one = true;
+        const std::string text = found->str(1) + found->str(2) + found->str(3);
+        if (std::ranges::find(mortals, std::atoi(text.c_str())) == mortals.end())
+            complain("a living PE is named: " + report);
+    }
+    if (!names_one) complain("no PE is named: " + report);
 }
 
 // Only the death of a PE may fail a call.
@@ -95,6 +101,8 @@ public:
         tag_ = number_ << 32 | turn;
         if (pass_block() == Work::interrupted || sum() == Work::interrupted || count() == Work::interrupted)
             return Work::interrupted;
+        constexpr std::uint64_t turns_per_kernel = 4;
+        if (turn % turns_per_kernel == 1 && wait_in_a_kernel() == Work::interrupted) return Work::interrupted;
         return synchronize();
     }
 
@@ -170,9 +178,27 @@ private:
         return Work::done;
     }
 
+    // For the signal of the member before. The kernel does not know who sends it.
+    Work wait_in_a_kernel() {
+        npushmemx_signal_op(memory_.for_kernel, tag_, NPUSHMEM_SIGNAL_OP_SET, pe((index_ + 1) % size_));
+        npushmem_quiet();
+        if (result() == Work::interrupted) return Work::interrupted;
+        npushmemx_stream_t stream = nullptr;
+        require(npushmemx_stream_create(&stream) == 0, "no stream");
+        (void)npushmemx_signal_wait_until_on_stream(memory_.for_kernel, NPUSHMEM_CMP_GE, tag_, stream);
+        const int code = npushmemx_stream_synchronize(stream);
+        npushmemx_stream_destroy(stream);
+        require(code == 0 || code == NPUSHMEM_E_PEER_DEAD, "a kernel failed without a death");
+        const Work done = code == 0 ? result() : Work::interrupted;
+        npushmemx_clear_error();
+        return done;
+    }
+
     Work synchronize() {
         if (team_ == NPUSHMEM_TEAM_WORLD)
             npushmem_barrier_all();
+        else if (tag_ % 2 == 0)
+            (void)npushmemx_team_barrier(team_);
         else
             (void)npushmem_team_sync(team_);
         return result();
@@ -201,6 +227,32 @@ Work verify_members(Memory& memory, npushmem_team_t team, int& number) {
     if (memory.received[0] != hash || memory.received[1] != ~hash) complain("the members of the new team differ");
     number = static_cast<int>(memory.received[2]) + 1;
     return Work::done;
+}
+
+// Synchronises on a team of all members, and destroys it.
+Work use(npushmem_team_t team, int size) {
+    if (result() == Work::interrupted) return Work::interrupted;
+    require(npushmem_team_n_pes(team) == size, "a team has the wrong size");
+    (void)npushmemx_team_barrier(team);
+    if (result() == Work::interrupted) return Work::interrupted;
+    npushmem_team_destroy(team);
+    return result();
+}
+
+// Makes further teams of all members, by a split and by an id.
+Work verify_formation(Memory& memory, npushmem_team_t team) {
+    const int size = npushmem_team_n_pes(team);
+    npushmem_team_t made = NPUSHMEM_TEAM_INVALID;
+    (void)npushmem_team_split_strided(team, 0, 1, size, nullptr, 0, &made);
+    if (use(made, size) == Work::interrupted) return Work::interrupted;
+    npushmemx_team_config_t config{};
+    if (npushmem_team_my_pe(team) == 0) require(npushmemx_team_get_uniqueid(&config.uniqueid) == 0, "no id");
+    memory.sent[0] = config.uniqueid;
+    (void)npushmem_uint64_broadcast(team, memory.received, memory.sent, 1, 0);
+    if (result() == Work::interrupted) return Work::interrupted;
+    config.uniqueid = memory.received[0];
+    (void)npushmemx_team_init(&made, &config, NPUSHMEMX_TEAM_UNIQUEID, size, npushmem_team_my_pe(team));
+    return use(made, size);
 }
 
 // Kills this process after a time that the seed gives.
@@ -266,13 +318,17 @@ int main(int argc, char** argv) {
             ++shrinks;
             if (team != NPUSHMEM_TEAM_WORLD) npushmem_team_destroy(team);
             team = next;
-        } while (verify_members(memory, team, number) == Work::interrupted);
+        } while (verify_members(memory, team, number) == Work::interrupted ||
+                 verify_formation(memory, team) == Work::interrupted);
     }
     if (npushmem_team_my_pe(team) == 0) {
         std::printf("survivors: %d of %d PEs live, %d shrinks, %llu turns verified\n", npushmem_team_n_pes(team),
                     npushmem_n_pes(), shrinks, static_cast<unsigned long long>(turns));
         std::fflush(stdout);
     }
+    // One of two may die while they end.
+    if (living > 1 && seed % 2 == 0 && npushmem_team_my_pe(team) != 0)
+        die_after(std::chrono::microseconds(std::mt19937_64(seed)() % 1000));
     npushmem_finalize();
     return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <optional>
 #include <string>
 
 #include "core/base/parking.hpp"
@@ -32,6 +33,21 @@ public:
     std::chrono::nanoseconds length{0};
 };
 
+PeRange any_of_four() { return {0, 1, 4}; }
+
+class DeadPes final : public Liveness {
+public:
+    explicit DeadPes(int dead) : dead_(dead) {}
+    std::optional<int> find_dead(const PeRange& pes) override {
+        for (int i = 0; i < pes.count; ++i)
+            if (pes.at(i) == dead_) return dead_;
+        return std::nullopt;
+    }
+
+private:
+    int dead_;
+};
+
 struct WaiterPolicyTest : ::testing::Test {
     SystemWaitOs os;
     WaitCounters counters;
@@ -40,7 +56,7 @@ struct WaiterPolicyTest : ::testing::Test {
 };
 
 TEST_F(WaiterPolicyTest, PassesTheLongWaitOfACoreToTheObserver) {
-    WaiterPolicy policy(waiter, os, nullptr, 4, nullptr, &observer);
+    WaiterPolicy policy(waiter, os, nullptr, any_of_four, nullptr, &observer);
     const std::uint64_t word = 0;
     const auto began = os.now() - std::chrono::seconds(3);
     policy.observe(this, {"a value in symmetric memory", &word, 2, SourceLocation::current(), began});
@@ -56,14 +72,26 @@ TEST_F(WaiterPolicyTest, PassesTheLongWaitOfACoreToTheObserver) {
 }
 
 TEST_F(WaiterPolicyTest, ReportsThatAnyPeMayEndTheWait) {
-    WaiterPolicy policy(waiter, os, nullptr, 4, nullptr, &observer);
+    WaiterPolicy policy(waiter, os, nullptr, any_of_four, nullptr, &observer);
     policy.observe(this, {"the other cores of the launch", nullptr, -1, {}, os.now()});
     EXPECT_EQ(observer.needs.count, 4);
     EXPECT_EQ(observer.call, "a kernel");
 }
 
+// As of a PE whose death the program knows.
+TEST_F(WaiterPolicyTest, AnUnnamedPeIsOneOfThoseThatAreAwaited) {
+    DeadPes dead(3);
+    PeRange awaited{0, 1, 4};
+    const WaiterPolicy policy(waiter, os, &dead, [&awaited] { return awaited; });
+    EXPECT_EQ(policy.peer_status(-1).code(), Code::peer_dead);
+    awaited.count = 3;
+    EXPECT_TRUE(policy.peer_status(-1).ok());
+    EXPECT_EQ(policy.peer_status(3).code(), Code::peer_dead);
+    EXPECT_TRUE(policy.peer_status(2).ok());
+}
+
 TEST_F(WaiterPolicyTest, NeedsNoObserver) {
-    WaiterPolicy policy(waiter, os, nullptr, 4);
+    WaiterPolicy policy(waiter, os, nullptr, any_of_four);
     policy.observe(this, {});
     policy.end_observation(this);
     EXPECT_EQ(observer.observed, nullptr);

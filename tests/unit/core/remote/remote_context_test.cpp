@@ -99,6 +99,38 @@ TEST_F(ContextQueues, ADeadPeIsForgottenOnce) {
     EXPECT_TRUE(first->quiet().ok());
 }
 
+// In a job that continues without its dead. PE 1 never completes; PE 2 does after PE 1 was found dead.
+class QuietAmongTheDead : public ContextQueues {
+protected:
+    Status quiet_without_pe_1() {
+        peers->survive_deaths();
+        expect_connection(1);
+        expect_connection(2);
+        post(*first, 1);
+        post(*first, 2);
+        liveness.dead = 1;
+        EXPECT_CALL(transport, quiet(1)).WillRepeatedly(Return(Code::again));
+        EXPECT_CALL(transport, quiet(2)).WillRepeatedly([this] {
+            return liveness.checked == std::vector{2} ? Code::ok : Code::again;
+        });
+        return first->quiet();
+    }
+};
+
+TEST_F(QuietAmongTheDead, CompletesTheLiving) {
+    const Status done = quiet_without_pe_1();
+    EXPECT_EQ(done.code(), Code::peer_dead);
+    EXPECT_THAT(done.message(), HasSubstr("PE 1 has died"));
+    EXPECT_EQ(liveness.checked, std::vector{2}) << "waited for PE 2 alone";
+}
+
+TEST_F(QuietAmongTheDead, SucceedsIfTheProgramKnowsOfTheDeath) {
+    peers->on_failure([](int pe) { return pe == 1; });
+    const Status done = quiet_without_pe_1();
+    EXPECT_TRUE(done.ok()) << done.message();
+    EXPECT_EQ(liveness.checked, std::vector{2});
+}
+
 // It may have written to this PE, whose transport holds its connection.
 TEST_F(ContextQueues, ADeadPeThatNoContextHasUsedIsForgotten) {
     EXPECT_CALL(transport, forget(2)).WillOnce(Return(Code::ok));

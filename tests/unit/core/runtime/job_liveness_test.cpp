@@ -39,6 +39,9 @@ protected:
         block(0).departures[departure_slot(pe)].store(Departure{pe, last_barrier}.packed(), std::memory_order_relaxed);
         any_departed = true;
     }
+    void reported_dead(int pe) {
+        block(0).departures[departure_slot(pe)].store(Departure::of_dead(pe).packed(), std::memory_order_relaxed);
+    }
     void note(int writer, int blamed) { block(writer).first_dead_pe.store(blamed + 1, std::memory_order_relaxed); }
 
     std::unique_ptr<ControlBlock[]> blocks;
@@ -131,16 +134,53 @@ TEST_F(JobLivenessTest, AJobThatSurvivesDeathsNamesTheDeadPeItself) {
     note(1, 3);
     std::vector<int> own;
     liveness->survive_deaths();
-    liveness->on_own_finding([&own](int pe) { own.push_back(pe); });
+    liveness->on_own_finding([&own](int pe) {
+        own.push_back(pe);
+        return true;
+    });
     EXPECT_EQ(liveness->find_dead(PeRange::one(1)), 1);
     EXPECT_EQ(block(0).first_dead_pe.load(), 0);
     unmapped = {2};
-    departed(2, 0);
+    reported_dead(2);
     EXPECT_EQ(liveness->find_dead(PeRange::one(2)), 2);
     EXPECT_EQ(own, (std::vector<int>{1, 3})) << "PE 3 too; the death of PE 2 was reported by another PE";
     liveness->mark_lost(2);
     EXPECT_EQ(liveness->find_dead(PeRange::one(2)), 2);
     EXPECT_EQ(own, (std::vector<int>{1, 3, 2}));
+}
+
+// However many barriers this PE has left, and also while it waits for the end of the job, when departures do not count.
+TEST_F(JobLivenessTest, KeepsReportedDeathsAndFreesTheirSlots) {
+    watch({});
+    liveness->survive_deaths();
+    barriers = 3'000'000'000;
+    const int other = 2 + static_cast<int>(departure_slots);
+    reported_dead(2);
+    EXPECT_EQ(liveness->find_dead({0, 1, 2}), std::nullopt);
+    EXPECT_EQ(block(0).departures[departure_slot(2)].load(), 0U);
+    reported_dead(other);  // its slot is that of PE 2
+    EXPECT_EQ(liveness->find_dead(PeRange::one(2)), 2);
+    EXPECT_EQ(liveness->find_dead(PeRange::one(other)), other);
+    EXPECT_EQ(liveness->remote_state(2), RemotePeState::lost);
+}
+
+TEST_F(JobLivenessTest, LearnsADeathThatOthersHaveAgreedOn) {
+    watch({});
+    std::vector<int> dead;
+    liveness->survive_deaths();
+    liveness->on_dead([&dead](int pe) { dead.push_back(pe); });
+    liveness->learn_dead(3);
+    EXPECT_EQ(dead, std::vector<int>{3}) << "the transports forget it";
+    EXPECT_EQ(liveness->find_dead(everybody), 3);
+}
+
+TEST_F(JobLivenessTest, RepeatsAFindingThatCouldNotBeReported) {
+    watch({3});
+    int calls = 0;
+    liveness->survive_deaths();
+    liveness->on_own_finding([&calls](int) { return ++calls > 1; });
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(liveness->find_dead(everybody), 3);
+    EXPECT_EQ(calls, 2);
 }
 
 TEST_F(JobLivenessTest, AcknowledgedPesAreNotAwaited) {

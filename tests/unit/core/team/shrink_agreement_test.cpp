@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/team/shrink_agreement.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+
+#include <utility>
 
 #include "tests/unit/core/team/shrink_explorer.hpp"
 
 namespace npushmem {
 namespace {
 
+using ::testing::HasSubstr;
 using Phase = ShrinkRecord::Phase;
 
 class SlotsOfOne final : public ShrinkSlots {
@@ -77,6 +80,40 @@ TEST(ShrinkAgreement, IgnoresRecordsOfOtherCallsButTheLastOfAMember) {
     EXPECT_FALSE(one.awaits(1));
 }
 
+TEST(ShrinkAgreement, AMemberThatLeavesTheCallUndecidedHasFailed) {
+    SlotsOfOne slots;
+    ShrinkAgreement one(3, 0, 1);
+    ASSERT_TRUE(one.advance(slots));
+    ShrinkRecord left = record_of(3, Phase::claimed, {0});
+    left.has_left = true;
+    one.learn(1, left);
+    EXPECT_FALSE(one.is_excluded()) << "its set counts no more";
+    EXPECT_TRUE(one.record().failed.has(1));
+    ShrinkRecord decided = record_of(3, Phase::decided, {1});
+    decided.has_left = true;
+    one.learn(2, decided);
+    EXPECT_TRUE(one.has_decided()) << "a decision counts";
+    EXPECT_FALSE(one.record().has_left) << "this member goes on";
+}
+
+TEST(ShrinkAgreement, ALaterCallOfAMemberHasBegunWithoutThisOne) {
+    SlotsOfOne slots;
+    ShrinkAgreement one(2, 0, 1);
+    ASSERT_TRUE(one.advance(slots));
+    ShrinkRecord later = record_of(2, Phase::proposed);
+    later.call = 3;
+    one.learn(1, later);
+    EXPECT_TRUE(one.is_excluded());
+    ShrinkRecord none(2);  // of a member that ends before its first call of this parity
+    none.call = ~std::uint64_t{0};
+    none.has_left = true;
+    ShrinkAgreement other(2, 0, 1);
+    ASSERT_TRUE(other.advance(slots));
+    other.learn(1, none);
+    EXPECT_FALSE(other.is_excluded());
+    EXPECT_FALSE(other.awaits(1));
+}
+
 TEST(ShrinkAgreement, ReportsThatTheOthersCountThisMemberAmongTheDead) {
     SlotsOfOne slots;
     ShrinkAgreement one(2, 0, 1);
@@ -105,9 +142,12 @@ struct Case {
     int members;
     int crashes;
     bool leaves;
+    int failures = 0;
+    int calls = 1;
 };
 void PrintTo(const Case& one, std::ostream* out) {
-    *out << one.members << " members, " << one.crashes << " crashes" << (one.leaves ? ", leaving" : "");
+    *out << one.members << " members, " << one.crashes << " crashes, " << one.failures << " failures, " << one.calls
+         << " calls" << (one.leaves ? ", leaving" : "");
 }
 
 class ShrinkExploration : public ::testing::TestWithParam<Case> {
@@ -116,6 +156,8 @@ protected:
         config.members = GetParam().members;
         config.max_crashes = GetParam().crashes;
         config.leaves = GetParam().leaves;
+        config.max_failures = GetParam().failures;
+        config.calls = GetParam().calls;
     }
     ShrinkExplorer::Config config;
 };
@@ -130,7 +172,25 @@ TEST_P(ShrinkExploration, TheLivingDecideAlikeInEveryInterleaving) {
 INSTANTIATE_TEST_SUITE_P(All, ShrinkExploration,
                          ::testing::Values(Case{2, 0, false}, Case{2, 1, true}, Case{3, 0, false}, Case{3, 1, true},
                                            Case{3, 2, false}, Case{3, 2, true}, Case{4, 0, false}, Case{4, 1, false},
-                                           Case{4, 2, false}, Case{4, 3, false}, Case{4, 3, true}));
+                                           Case{4, 2, false}, Case{4, 3, false}, Case{4, 3, true}, Case{2, 0, false, 1},
+                                           Case{3, 0, false, 2}, Case{3, 1, true, 1}, Case{2, 1, true, 1, 4},
+                                           Case{3, 1, false, 1, 2}));
+
+// A member that finds a living one dead excludes it; the others may continue without it for several calls before it
+// reads their records.
+TEST(ShrinkExplorer, AnExcludedMemberWaitsForNobodyAndNobodyForIt) {
+    for (const auto& [members, calls] : {std::pair{2, 4}, std::pair{3, 3}}) {
+        ShrinkExplorer::Config config;
+        config.members = members;
+        config.calls = calls;
+        config.max_errors = 1;
+        config.may_exclude = true;
+        const auto result = ShrinkExplorer(config).run();
+        EXPECT_EQ(result.fault, "");
+        EXPECT_GE(result.ends, 1U);
+        RecordProperty("states", static_cast<int>(result.states));
+    }
+}
 
 // Another thread of member 0 claims the first slot; member 1 has no memory for the second one.
 TEST(ShrinkExplorer, AFailedClaimFailsForAll) {
@@ -152,11 +212,14 @@ TEST(ShrinkExplorer, FindsPlantedFaults) {
     config.members = 3;
     config.max_crashes = 2;
     ShrinkExplorer::Config planted = config;
-    planted.detector_errs = true;
-    EXPECT_NE(ShrinkExplorer(planted).run().fault, "");
+    planted.max_errors = 1;
+    EXPECT_THAT(ShrinkExplorer(planted).run().fault, HasSubstr("lives"));
     planted = config;
     planted.decisions_are_lost = true;
-    EXPECT_NE(ShrinkExplorer(planted).run().fault, "");
+    EXPECT_THAT(ShrinkExplorer(planted).run().fault, HasSubstr("waits for ever"));
+    planted = config;
+    planted.sets_are_ignored = true;
+    EXPECT_THAT(ShrinkExplorer(planted).run().fault, HasSubstr("live and decide differently"));
     planted = config;
     planted.decides_early = true;
     EXPECT_NE(ShrinkExplorer(planted).run().fault, "");

@@ -167,6 +167,21 @@ TEST(TeamFormation, WaitsForAMissingPeUntilTheDeadline) {
     });
 }
 
+// The others do not know yet whether it is a member.
+TEST(TeamFormation, ReportsAPeThatDiesBeforeItArrives) {
+    TeamWorld world(3);
+    PublishedId id;
+    world.kill(2);
+    world.run([&](TeamTable& table, int pe) {
+        if (pe == 2) return;
+        TeamName made;
+        const Status done = form(table, id, 0, 3, pe, made);
+        EXPECT_EQ(done.code(), Code::peer_dead) << done.message();
+        EXPECT_THAT(done.message(), HasSubstr("PE 2 has died"));
+        EXPECT_EQ(made.value, 0U);
+    });
+}
+
 TEST(TeamFormation, ReportsADeadLeader) {
     TeamWorld world(2);
     const std::uint64_t id = world.table(0).make_id();

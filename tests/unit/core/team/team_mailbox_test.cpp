@@ -64,6 +64,21 @@ TEST_F(TeamMailboxTest, DropsUnexpectedMessages) {
     EXPECT_FALSE(there.take(5).has_value());
 }
 
+// It died between its claim and its message.
+TEST_F(TeamMailboxTest, FreesTheSlotsOfADeadWriter) {
+    const auto state_of = [this](int slot) {
+        return std::atomic_ref<std::uint64_t>(
+            *reinterpret_cast<std::uint64_t*>(world.table(1).resources().own_slice + mailbox_offset +
+                                              static_cast<std::uint64_t>(slot) * TeamMailbox::slot_bytes));
+    };
+    for (int slot = 0; slot < TeamMailbox::slots; ++slot) state_of(slot).store(1);  // PE 0
+    there.expect(5);
+    EXPECT_EQ(state_of(0).load(), 1U) << "it lives";
+    world.kill(0);
+    EXPECT_FALSE(there.take(5).has_value());
+    for (int slot = 0; slot < TeamMailbox::slots; ++slot) EXPECT_EQ(state_of(slot).load(), 0U);
+}
+
 // Many times more messages than the mailboxes hold, in both directions; each PE reads after it has written.
 TEST_F(TeamMailboxTest, TwoPesThatWriteToEachOtherDoNotDeadlock) {
     constexpr std::uint32_t messages = 500;

@@ -103,6 +103,39 @@ TEST(TeamShrink, TellsAnExcludedPe) {
     });
 }
 
+// Its process lives, so nobody finds it dead.
+TEST(TeamShrink, AMemberWhoseCallFailsIsLeftOut) {
+    TeamWorld world(3, std::chrono::seconds{60}, 2);
+    std::atomic<bool> failed{false};
+    world.run([&](TeamTable& table, int pe) {
+        while (pe == 1 && !failed.load()) std::this_thread::yield();
+        TeamName made;
+        const Status done = table.shrink(table.world(), true, made);
+        if (pe == 2) {
+            EXPECT_EQ(done.code(), Code::timeout);
+            failed = true;
+            return;
+        }
+        ASSERT_TRUE(done.ok()) << done.message();
+        EXPECT_EQ(members_of(table, made), "PEs 0 to 1, every 1");
+    });
+}
+
+// The others have made further calls before it reads their records again.
+TEST(TeamShrink, AnExcludedPeWaitsForNoRecordThatIsGone) {
+    TeamWorld world(3);
+    std::atomic<int> finished{0};
+    world.kill(2);
+    world.run([&](TeamTable& table, int pe) {
+        while (pe == 2 && finished.load() < 2) std::this_thread::yield();
+        for (int call = 0; call < (pe == 2 ? 1 : 3); ++call) {
+            TeamName made;
+            EXPECT_EQ(table.shrink(table.world(), true, made).code(), pe == 2 ? Code::peer_dead : Code::ok);
+        }
+        ++finished;
+    });
+}
+
 TEST(TeamShrink, WaitsForAMissingPeUntilTheDeadline) {
     TeamWorld world(2, std::chrono::milliseconds{50});
     TeamTable& table = world.table(0);
@@ -120,14 +153,16 @@ TEST(TeamShrink, MembersThatEndAreLeftOut) {
     world.run([&](TeamTable& table, int pe) {
         if (pe == 3) return;
         if (pe == 1) {
-            EXPECT_TRUE(table.end_with_the_living().ok());
+            table.publish_ends();
+            EXPECT_TRUE(table.wait_for_ends().ok());
             return;
         }
         TeamName made;
         ASSERT_TRUE(table.shrink(table.world(), true, made).ok());
         ASSERT_EQ(members_of(table, made), "PEs 0 to 2, every 2");
         ASSERT_TRUE(table.find(made)->sync().ok());
-        EXPECT_TRUE(table.end_with_the_living().ok());
+        table.publish_ends();
+        EXPECT_TRUE(table.wait_for_ends().ok());
     });
 }
 

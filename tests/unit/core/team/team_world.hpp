@@ -18,10 +18,11 @@ namespace npushmem {
 
 class TeamWorld {
 public:
-    // The timeout of every wait.
-    explicit TeamWorld(int pes, Duration timeout = std::chrono::seconds{60})
+    // The timeout of every wait; those of the PE `impatient` end after 50 ms.
+    explicit TeamWorld(int pes, Duration timeout = std::chrono::seconds{60}, int impatient = -1)
         : memory_(pes, control_bytes + TeamTable::pool_bytes) {
-        for (int pe = 0; pe < pes; ++pe) pes_.push_back(std::make_unique<Pe>(*this, pe, timeout));
+        for (int pe = 0; pe < pes; ++pe)
+            pes_.push_back(std::make_unique<Pe>(*this, pe, pe == impatient ? std::chrono::milliseconds{50} : timeout));
     }
 
     // Runs `part` in each PE's thread, with its table and its number.
@@ -68,8 +69,25 @@ private:
             fast.mapped_pes = static_cast<std::uint32_t>(world.pes());
             std::memset(world.memory_.base(me), 0, control_bytes);
             auto made = TeamTable::make(
-                {me, world.pes(), 4.0, fast, [](int) { return nullptr; }, world.memory_.base(me), *remote, waiter,
-                 timeout, "auto", tuning, layout},
+                {me,
+                 world.pes(),
+                 4.0,
+                 fast,
+                 [](int) { return nullptr; },
+                 world.memory_.base(me),
+                 *remote,
+                 waiter,
+                 timeout,
+                 "auto",
+                 tuning,
+                 layout,
+                 0,
+                 nullptr,
+                 {},
+                 [&world] {
+                     return PeRange{0, 1, world.pes()};
+                 },
+                 &watch},
                 control_bytes,
                 [&world, me](std::uint64_t offset, std::uint64_t bytes) {
                     std::memset(world.memory_.base(me) + offset, 0, bytes);
