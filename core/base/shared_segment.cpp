@@ -136,8 +136,44 @@ Result<SharedSegment> SharedSegment::create(std::uint64_t bytes, const std::stri
     return segment;
 }
 
+namespace {
+
+Result<FileDescriptor> open_expected(const SegmentHandle& handle, const std::string& path) {
+    FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!file.valid())
+        return failed(
+            fmt::format("cannot open the memory of process {} through {} (it must run, be of the same user and be "
+                        "dumpable)",
+                        handle.process, path),
+            errno);
+    struct stat facts {};
+    if (fstat(file.get(), &facts) != 0 || facts.st_dev != handle.device || facts.st_ino != handle.inode ||
+        static_cast<std::uint64_t>(facts.st_size) < handle.bytes)
+        return Status{Code::protocol,
+                      fmt::format("{} is not the expected memory (inode {} of {}, expected {} of {})", path,
+                                  facts.st_ino, format_size(static_cast<std::uint64_t>(facts.st_size)), handle.inode,
+                                  format_size(handle.bytes))};
+    return file;
+}
+
+std::string path_of(const SegmentHandle& handle) {
+    return fmt::format("/proc/{}/fd/{}", handle.process, handle.descriptor);
+}
+
+}  // namespace
+
+Result<FileDescriptor> open_shared_file(const SegmentHandle& handle) { return open_expected(handle, path_of(handle)); }
+
+Status map_over(void* at, std::uint64_t bytes, int descriptor, std::uint64_t offset) {
+    void* const mapped = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, descriptor,
+                              static_cast<off_t>(offset));
+    if (mapped != MAP_FAILED) return {};
+    return failed(fmt::format("cannot map {} of a file, from byte {} on, at {}", format_size(bytes), offset, at),
+                  errno);
+}
+
 Result<SharedSegment> SharedSegment::attach(const SegmentHandle& handle) {
-    return attach_file(handle, fmt::format("/proc/{}/fd/{}", handle.process, handle.descriptor));
+    return attach_file(handle, path_of(handle));
 }
 
 // Opens the file again: locks of the received descriptor would be those of its sender.
@@ -147,21 +183,9 @@ Result<SharedSegment> SharedSegment::attach(const SegmentHandle& handle, const F
 
 Result<SharedSegment> SharedSegment::attach_file(const SegmentHandle& handle, const std::string& path) {
     if (Status fits = check_file_limit(handle.bytes); !fits.ok()) return fits;
-    FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (!file.valid())
-        return failed(
-            fmt::format("cannot open the memory of process {} through {} (it must run, be of the same user and be "
-                        "dumpable)",
-                        handle.process, path),
-            errno);
-    SharedSegment segment(std::move(file), handle.bytes, fmt::format("memory of process {}", handle.process));
-    struct stat facts {};
-    if (fstat(segment.descriptor(), &facts) != 0 || facts.st_dev != handle.device || facts.st_ino != handle.inode ||
-        static_cast<std::uint64_t>(facts.st_size) < handle.bytes)
-        return Status{Code::protocol,
-                      fmt::format("{} is not the expected memory (inode {} of {}, expected {} of {})", path,
-                                  facts.st_ino, format_size(static_cast<std::uint64_t>(facts.st_size)), handle.inode,
-                                  format_size(handle.bytes))};
+    auto file = open_expected(handle, path);
+    if (!file.ok()) return file.status();
+    SharedSegment segment(std::move(file).value(), handle.bytes, fmt::format("memory of process {}", handle.process));
     if (Status mapped = segment.map(); !mapped.ok()) return mapped;
     return segment;
 }

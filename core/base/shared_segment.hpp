@@ -26,6 +26,13 @@ struct SegmentHandle {
     std::uint64_t bytes = 0;
 };
 
+// Opens the file that `handle` names, of any process of the host, for reading and writing. Fails when the handle now
+// refers to another file or to a shorter one.
+Result<FileDescriptor> open_shared_file(const SegmentHandle& handle);
+
+// Replaces whole pages of this process at `at` by pages of a file, shared. A failure changes nothing.
+Status map_over(void* at, std::uint64_t bytes, int descriptor, std::uint64_t offset);
+
 class SharedSegment {
 public:
     // The alignment of base() in every process. Sizes are multiples of a page.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "core/base/host_facts.hpp"
 #include "core/base/parse.hpp"
@@ -95,9 +96,9 @@ Result<HostMemory> HostMemory::join(Result<SharedSegment> attached, const Segmen
 }
 
 Status HostMemory::publish(std::span<const std::byte> record) {
-    if (record.size() > header_bytes - record_offset)
+    if (record.size() > buffers_offset - record_offset)
         return {Code::range, fmt::format("a record of {} for the PEs of this host exceeds {}",
-                                         format_size(record.size()), format_size(header_bytes - record_offset))};
+                                         format_size(record.size()), format_size(buffers_offset - record_offset))};
     if (Status committed = segment_.commit(record_offset, record.size()); !committed.ok()) return committed;
     std::copy(record.begin(), record.end(), segment_.base() + record_offset);
     header().record_bytes = record.size();
@@ -105,7 +106,23 @@ Status HostMemory::publish(std::span<const std::byte> record) {
 }
 
 std::span<const std::byte> HostMemory::published() const {
-    return {segment_.base() + record_offset, std::min(header().record_bytes, header_bytes - record_offset)};
+    return {segment_.base() + record_offset, std::min(header().record_bytes, buffers_offset - record_offset)};
+}
+
+Status HostMemory::publish_buffer(int local_pe, const BufferFile& file) {
+    const std::uint64_t at = buffer_offset(local_pe);
+    if (at > header_bytes - sizeof file)
+        return {Code::range, fmt::format("PE {} of this host cannot register buffers: only the first {} can", local_pe,
+                                         (header_bytes - buffers_offset) / sizeof file)};
+    if (Status committed = segment_.commit(at, sizeof file); !committed.ok()) return committed;
+    std::memcpy(segment_.base() + at, &file, sizeof file);
+    return {};
+}
+
+BufferFile HostMemory::published_buffer(int local_pe) const {
+    BufferFile file;
+    std::memcpy(&file, segment_.base() + buffer_offset(local_pe), sizeof file);
+    return file;
 }
 
 Status HostMemory::commit(int local_pe, std::uint64_t offset, std::uint64_t bytes) {

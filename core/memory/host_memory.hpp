@@ -2,8 +2,8 @@
 // The symmetric memory of all PEs of one host: one shared segment with one slice per PE, so that the address of a
 // peer's copy of an object can be computed:
 //
-//     | header, record | slice of local PE 0 | slice of local PE 1 | ... |
-//                      ^ control block | symmetric objects ... | teams | the executable's variables (SymmetricGlobals)
+//     | header, records | slice of local PE 0 | slice of local PE 1 | ... |
+//                       ^ control block | symmetric objects ... | teams | the executable's variables (SymmetricGlobals)
 //
 //     address on local PE k of the object at `offset` = slices() + k * stride() + offset
 #pragma once
@@ -22,6 +22,13 @@
 #include "npushmem/plugin/transport.h"
 
 namespace npushmem {
+
+// The file behind a PE's part of a registered buffer (RegisteredBuffers), from `offset` on. Descriptor -1: none, the
+// buffer is in the PE's slice.
+struct BufferFile {
+    SegmentHandle file;
+    std::uint64_t offset = 0;
+};
 
 // Where the slices are in a segment of another job, by its header.
 struct HostMemoryLayout {
@@ -69,6 +76,20 @@ public:
     [[nodiscard]] bool shows_life(int local_pe) const { return segment_.is_held(local_pe); }
     [[nodiscard]] int descriptor() const { return segment_.descriptor(); }
 
+    // Where a PE's part of the buffer that is being registered is, for the other PEs of the host. They may read it
+    // after a barrier, until the next one.
+    Status publish_buffer(int local_pe, const BufferFile& file);
+    [[nodiscard]] BufferFile published_buffer(int local_pe) const;
+
+    // Maps pages of a slice, a second time or again, at `at` in this process.
+    Status map_slice(int local_pe, std::uint64_t offset, std::uint64_t bytes, void* at) const {
+        return map_over(at, bytes, segment_.descriptor(), file_offset(local_pe) + offset);
+    }
+    // Returns the offset of a slice in the segment's file.
+    [[nodiscard]] std::uint64_t file_offset(int local_pe) const {
+        return header_bytes + static_cast<std::uint64_t>(local_pe) * stride_;
+    }
+
     // The number of PEs of this host that have finalized. It is in the header, which every PE maps anyway: reading the
     // state in every slice would cost each PE a page of page tables per slice.
     void record_departure() { departures().fetch_add(1, std::memory_order_release); }
@@ -91,10 +112,11 @@ private:
         std::uint32_t departures;
     };
     static constexpr std::uint64_t record_offset = 4096;
+    static constexpr std::uint64_t buffers_offset = header_bytes / 2;
 
     HostMemory(SharedSegment segment, std::uint64_t stride) : segment_(std::move(segment)), stride_(stride) {}
-    [[nodiscard]] std::uint64_t file_offset(int local_pe) const {
-        return header_bytes + static_cast<std::uint64_t>(local_pe) * stride_;
+    [[nodiscard]] static std::uint64_t buffer_offset(int local_pe) {
+        return buffers_offset + static_cast<std::uint64_t>(local_pe) * sizeof(BufferFile);
     }
     [[nodiscard]] std::atomic_ref<std::uint32_t> departures() const {
         return std::atomic_ref<std::uint32_t>(header().departures);

@@ -116,7 +116,7 @@ Result<std::uint64_t> SymmetricHeap::size_of(std::uint64_t offset) const {
     return size;
 }
 
-Result<std::uint64_t> SymmetricHeap::allocate(std::uint64_t bytes, std::uint64_t alignment) {
+Result<std::uint64_t> SymmetricHeap::allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t usable) {
     // Up to this, alignments hold for the address, because slices begin at multiples of it.
     const std::uint64_t largest_alignment = HostMemory::slice_alignment(slice_bytes_);
     if (alignment > largest_alignment)
@@ -124,8 +124,12 @@ Result<std::uint64_t> SymmetricHeap::allocate(std::uint64_t bytes, std::uint64_t
                                                   format_size(alignment), format_size(largest_alignment))};
     auto offset = allocator_.allocate(with_gap(bytes), alignment);
     if (!offset.ok()) return offset;
-    Status committed = commit(offset.value(), bytes);
+    Status committed = commit(offset.value(), usable);
     if (committed.ok() && tracker_) tracker_->add(offset.value(), bytes);
+    if (committed.ok() && usable < bytes) {
+        uncommitted_.emplace(offset.value(), bytes - usable);
+        uncommitted_bytes_ += bytes - usable;
+    }
     if (committed.ok()) return offset;
     (void)allocator_.free(offset.value());
     return committed;
@@ -134,9 +138,10 @@ Result<std::uint64_t> SymmetricHeap::allocate(std::uint64_t bytes, std::uint64_t
 Status SymmetricHeap::free(std::uint64_t offset) {
     const auto size = size_of(offset);
     if (Status freed = allocator_.free(offset); !freed.ok()) return freed;
+    if (const auto known = uncommitted_.extract(offset); !known.empty()) uncommitted_bytes_ -= known.mapped();
     if (tracker_) tracker_->remove(offset);
     if (retains_pages_ || !size.ok() || size.value() < decommit_threshold) return {};
-    if (committed_.committed_bytes() - allocator_.used() <= max_retained_bytes) return {};
+    if (committed_.committed_bytes() + uncommitted_bytes_ - allocator_.used() <= max_retained_bytes) return {};
     const auto range = CommitMap::inside(offset, size.value());
     memory_->decommit(local_pe_, range.offset, range.bytes);
     committed_.mark(range, false);

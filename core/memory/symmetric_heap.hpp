@@ -84,7 +84,11 @@ public:
 
     // Returns the offset of usable memory: committed, and zero if never used before. Fails with Code::memory, with the
     // numbers, when the heap or the machine has no room; the heap is then unchanged.
-    Result<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment);
+    Result<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment) {
+        return allocate(bytes, alignment, bytes);
+    }
+    // The same, with only the first `usable` bytes committed.
+    Result<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t usable);
     Status free(std::uint64_t offset);
     // Resizes an object in place. Returns false when the memory after it is in use. A failure (Code::memory: the
     // machine has no memory; Code::argument: no object) leaves the heap unchanged. Shrinking an object never fails.
@@ -98,6 +102,7 @@ public:
         retains_pages_ = true;
         memory_->retain_pages();
     }
+    [[nodiscard]] bool retains_pages() const { return retains_pages_; }
     // From now on the heap tracks its objects, for checks.
     void track_allocations() { tracker_ = std::make_unique<AllocationTracker>(); }
     // From now on objects do not touch each other, so that accesses beyond the end of one are not in the next one.
@@ -124,6 +129,8 @@ private:
     std::byte* base_;
     Allocator allocator_;  // over the slice without the tail; the control block is its first allocation
     CommitMap committed_;
+    std::map<std::uint64_t, std::uint64_t> uncommitted_;  // bytes of objects that are not committed, by offset
+    std::uint64_t uncommitted_bytes_ = 0;                 // their sum
     bool retains_pages_ = false;
     std::uint64_t gap_ = 0;  // behind every object
     std::unique_ptr<AllocationTracker> tracker_;

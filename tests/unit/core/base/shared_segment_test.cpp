@@ -212,6 +212,27 @@ TEST(SharedSegment, LeavesNoNameInItsFolder) {
     std::filesystem::remove(folder);
 }
 
+TEST(SharedSegment, PagesAreReplacedByThoseOfAFile) {
+    auto segment = SharedSegment::create(mebibyte, "");
+    ASSERT_TRUE(segment.ok()) << segment.status().message();
+    ASSERT_TRUE(segment.value().commit(0, mebibyte).ok());
+    const auto page = static_cast<std::ptrdiff_t>(page_bytes());
+    const auto file = open_shared_file(segment.value().handle());
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    std::byte* const base = segment.value().base();
+    base[0] = std::byte{1};
+    base[3 * page] = std::byte{3};
+    ASSERT_TRUE(map_over(base, page_bytes(), file.value().get(), 3 * page_bytes()).ok());
+    EXPECT_EQ(base[0], std::byte{3});
+    base[1] = std::byte{9};
+    EXPECT_EQ(base[3 * page + 1], std::byte{9});
+    ASSERT_TRUE(map_over(base, page_bytes(), segment.value().descriptor(), 0).ok());
+    EXPECT_EQ(base[0], std::byte{1});
+    const Status refused = map_over(base + 8, page_bytes(), file.value().get(), 0);
+    EXPECT_THAT(refused.message(), HasSubstr("cannot map"));
+    EXPECT_EQ(base[0], std::byte{1});
+}
+
 TEST(SharedSegment, AttachRejectsAHandleOfOtherMemory) {
     auto segment = SharedSegment::create(mebibyte, "");
     ASSERT_TRUE(segment.ok());

@@ -136,6 +136,24 @@ TEST_F(SymmetricHeapTest, ReturnsLargeFreedMemory) {
     EXPECT_EQ(*heap->at(again + 20 * mib), std::byte{0});
 }
 
+TEST_F(SymmetricHeapTest, AllocatesAddressesWithoutMemory) {
+    const std::uint64_t before = heap->committed_bytes();
+    const auto addresses = heap->allocate(32 * mib, 4096, 0);
+    ASSERT_TRUE(addresses.ok()) << addresses.status().message();
+    EXPECT_EQ(heap->committed_bytes(), before);
+    // They do not change which memory the heap retains.
+    const std::uint64_t small = must_allocate(4 * mib);
+    const std::uint64_t large = must_allocate(20 * mib);
+    const std::uint64_t with_objects = heap->committed_bytes();
+    ASSERT_TRUE(heap->free(small).ok());
+    EXPECT_EQ(heap->committed_bytes(), with_objects);
+    ASSERT_TRUE(heap->free(large).ok());
+    EXPECT_LE(heap->committed_bytes(), with_objects - 20 * mib + 2 * CommitMap::unit);
+    ASSERT_TRUE(heap->free(addresses.value()).ok());
+    EXPECT_EQ(must_allocate(40 * mib), addresses.value()) << "usable after all";
+    std::memset(heap->at(addresses.value()), 1, 40 * mib);
+}
+
 TEST_F(SymmetricHeapTest, KeepsFreedMemoryWithRetainedPages) {
     heap->retain_pages();
     const std::uint64_t large = must_allocate(40 * mib);
