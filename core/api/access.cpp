@@ -174,6 +174,10 @@ Status not_symmetric(const Runtime& runtime, const char* what, const void* objec
     const FastMap& map = runtime.slices().fast_map();
     const StaticVariables& statics = runtime.slices().statics();
     const std::string why = statics.reason_not_symmetric();
+    if (const void* const symmetric = runtime.buffers().symmetric_address(object); symmetric != nullptr)
+        return {Code::not_symmetric,
+                fmt::format("{} {} is in a registered buffer, where its symmetric address is {}; pass that address",
+                            what, object, symmetric)};
     return {Code::not_symmetric,
             fmt::format(
                 "{} {} is not symmetric: it {}; symmetric are memory from npushmem_malloc and related functions, which "

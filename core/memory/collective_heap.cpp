@@ -12,7 +12,14 @@ namespace npushmem {
 namespace {
 
 std::string_view name_of(HeapCall call) {
-    constexpr std::string_view names[] = {"no call", "malloc", "calloc", "align", "realloc", "free"};
+    constexpr std::string_view names[] = {"no call",
+                                          "malloc",
+                                          "calloc",
+                                          "align",
+                                          "realloc",
+                                          "free",
+                                          "buffer_register_symmetric",
+                                          "buffer_unregister_symmetric"};
     return names[static_cast<std::size_t>(call)];
 }
 
@@ -25,6 +32,7 @@ std::string text_of(const HeapRecord& record) {
     const auto call = static_cast<HeapCall>(record.call);
     if (call == HeapCall::free) return fmt::format("free of {}", object_of(record));
     std::string text = fmt::format("{} of {} bytes", name_of(call), record.bytes);
+    if (call == HeapCall::unregister_buffer) text += fmt::format(" for {}", object_of(record));
     if (call == HeapCall::align) text += fmt::format(" aligned to {}", record.alignment);
     if (call == HeapCall::realloc) text += fmt::format(" for {}", object_of(record));
     return text;
@@ -124,10 +132,21 @@ Result<void*> CollectiveHeap::allocate(HeapCall call, std::uint64_t bytes, std::
     return largest ? allocate(call, *largest, alignment) : agreed;
 }
 
+void CollectiveHeap::set_buffer(std::uint64_t offset, bool is_buffer) {
+    if (is_buffer)
+        buffers_.insert(offset);
+    else
+        buffers_.erase(offset);
+}
+
 Result<std::uint64_t> CollectiveHeap::known_object(const void* object) const {
     auto offset = heap_.offset_of(object);
     if (!offset.ok()) return offset;
     if (offset.value() == 0) return Status{Code::argument, fmt::format("{} is the runtime's own memory", object)};
+    if (buffers_.contains(offset.value()))
+        return Status{Code::argument, fmt::format("{} is a registered buffer; pass it to "
+                                                  "npushmemx_buffer_unregister_symmetric",
+                                                  object)};
     const auto size = heap_.size_of(offset.value());
     if (size.ok()) return offset;
     return Status{Code::argument, fmt::format("{} is not the beginning of an object from npushmem_malloc: {}", object,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "core/memory/symmetric_heap.hpp"
@@ -42,12 +43,16 @@ public:
     Result<void*> reallocate(void* object, std::uint64_t bytes);
     Status free(void* object);
 
+    // For RegisteredBuffers, whose buffers are objects of this heap: publishes the record, enters the barrier and
+    // compares. All PEs return the failure of any PE, or a difference.
+    Status agree(HeapRecord& record, const Status& own);
+    // From now on the object is a registered buffer, which free and reallocate refuse; or no longer.
+    void set_buffer(std::uint64_t offset, bool is_buffer);
+
 private:
     Result<std::uint64_t> prepare(HeapCall call, std::uint64_t bytes, std::uint64_t alignment);
     // Does this PE's part of an agreed realloc. Returns the object's offset: the old one if it did not move.
     Result<std::uint64_t> resize_or_move(std::uint64_t offset, std::uint64_t bytes);
-    // Publishes the record, enters the barrier and compares. All PEs return the failure of any PE, or a difference.
-    Status agree(HeapRecord& record, const Status& own);
     Status compare(const HeapRecord& mine);
     // After a barrier: returns the largest requested size, if the calls differ in nothing else.
     [[nodiscard]] std::optional<std::uint64_t> largest_size(const HeapRecord& mine);
@@ -55,6 +60,7 @@ private:
 
     SymmetricHeap& heap_;
     HeapPeers& peers_;
+    std::set<std::uint64_t> buffers_;  // offsets of registered buffers
 };
 
 }  // namespace npushmem

@@ -60,7 +60,16 @@ inline constexpr std::uint64_t control_bytes = 4096;
 
 enum class PeState : std::uint32_t { starting = 0, running = 1, finalized = 2 };
 
-enum class HeapCall : std::uint32_t { none = 0, malloc, calloc, align, realloc, free };
+enum class HeapCall : std::uint32_t {
+    none = 0,
+    malloc,
+    calloc,
+    align,
+    realloc,
+    free,
+    register_buffer,
+    unregister_buffer
+};
 
 // One collective heap call of this PE. All PEs must have made the same one.
 struct HeapRecord {
@@ -69,9 +78,9 @@ struct HeapRecord {
     std::int32_t code;       // result on this PE, a Code
     std::uint64_t bytes;
     std::uint64_t alignment;
-    std::uint64_t offset;   // realloc and free: of the given object
+    std::uint64_t offset;   // realloc, free and unregister_buffer: of the given object
     std::uint64_t result;   // offset of the new object
-    std::uint64_t address;  // realloc and free: the given pointer, if it names no object; else 0
+    std::uint64_t address;  // of these three: the given pointer, if it names no object; else 0
     std::uint64_t unused;
 };
 

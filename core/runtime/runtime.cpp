@@ -63,6 +63,8 @@ Runtime::Runtime(RuntimeParts parts)
       synchronization_(*parts_.slices, parts_.transports->remote(), parts_.teams->world().barrier()),
       heap_peers_(*parts_.job, *parts_.slices, parts_.transports->remote(), synchronization_),
       collective_heap_(parts_.slices->heap(), heap_peers_),
+      buffers_(parts_.slices->host_memory(), parts_.slices->heap(), collective_heap_, parts_.job->local_index(),
+               static_cast<int>(parts_.job->local_pes().size())),
       npu_({settings(), *parts_.job, *parts_.slices, parts_.transports->remote_peers(), *parts_.waiting,
             parts_.remote_mode}) {}
 

@@ -8,6 +8,7 @@
 #include "core/base/config.hpp"
 #include "core/base/log.hpp"
 #include "core/memory/collective_heap.hpp"
+#include "core/memory/registered_buffers.hpp"
 #include "core/remote/remote_access.hpp"
 #include "core/runtime/departures.hpp"
 #include "core/runtime/job_liveness.hpp"
@@ -119,6 +120,8 @@ public:
     [[nodiscard]] const RuntimeReports& reports() const { return *parts_.reports; }
     [[nodiscard]] WorldSynchronization& synchronization() { return synchronization_; }
     [[nodiscard]] CollectiveHeap& collective_heap() { return collective_heap_; }
+    [[nodiscard]] RegisteredBuffers& buffers() { return buffers_; }
+    [[nodiscard]] const RegisteredBuffers& buffers() const { return buffers_; }
     [[nodiscard]] NpuServices& npu() { return npu_; }
 
 private:
@@ -131,6 +134,7 @@ private:
     WorldSynchronization synchronization_;
     WorldHeapPeers heap_peers_;
     CollectiveHeap collective_heap_;
+    RegisteredBuffers buffers_;
     NpuServices npu_;
     bool ended_with_all_ = false;  // no PE waits for this one any more
 };

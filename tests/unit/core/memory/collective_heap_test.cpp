@@ -10,6 +10,8 @@
 #include <functional>
 #include <thread>
 
+#include "tests/unit/core/memory/thread_peers.hpp"
+
 namespace npushmem {
 namespace {
 
@@ -18,30 +20,6 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr std::uint64_t slice = 4ULL << 20;
-
-class ThreadPeers final : public HeapPeers {
-public:
-    ThreadPeers(HostMemory& memory, std::barrier<>& barrier, int pe, int npes)
-        : memory_(memory), barrier_(barrier), pe_(pe), npes_(npes) {}
-    [[nodiscard]] int my_pe() const override { return pe_; }
-    [[nodiscard]] int npes() const override { return npes_; }
-    Status heap_barrier() override {
-        barrier_.arrive_and_wait();
-        ++barriers_;
-        return {};
-    }
-    [[nodiscard]] std::uint64_t next_barrier() const override { return barriers_ + 1; }
-    Result<HeapRecord> record_of(int pe, unsigned parity) override {
-        return reinterpret_cast<ControlBlock*>(memory_.slice(pe))->heap[parity];
-    }
-
-private:
-    HostMemory& memory_;
-    std::barrier<>& barrier_;
-    int pe_;
-    int npes_;
-    std::uint64_t barriers_ = 0;
-};
 
 // One PE of the test.
 struct Pe {
@@ -77,6 +55,20 @@ TEST(CollectiveHeap, GivesAllPesTheSameOffset) {
             EXPECT_TRUE(pe.heap.free(object.value()).ok());
         }
         EXPECT_EQ(pe.symmetric.statistics().allocations, 1U) << "the control block";
+    });
+}
+
+TEST(CollectiveHeap, RefusesToFreeOrResizeARegisteredBuffer) {
+    run_pes(2, [](Pe& pe) {
+        void* const object = pe.heap.allocate(HeapCall::malloc, 4096, 64).value();
+        const std::uint64_t offset = pe.symmetric.offset_of(object).value();
+        pe.heap.set_buffer(offset, true);
+        for (const Status& refused : {pe.heap.free(object), pe.heap.reallocate(object, 64).status()}) {
+            EXPECT_EQ(refused.code(), Code::argument);
+            EXPECT_THAT(refused.message(), HasSubstr("npushmemx_buffer_unregister_symmetric"));
+        }
+        pe.heap.set_buffer(offset, false);
+        EXPECT_TRUE(pe.heap.free(object).ok());
     });
 }
 

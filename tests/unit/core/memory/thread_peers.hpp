@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The other PEs of a collective heap, for PEs that are threads of the test; the barrier is a std::barrier.
+#pragma once
+
+#include <barrier>
+#include <cstdint>
+#include <functional>
+
+#include "core/memory/collective_heap.hpp"
+#include "core/memory/host_memory.hpp"
+
+namespace npushmem {
+
+class ThreadPeers final : public HeapPeers {
+public:
+    ThreadPeers(HostMemory& memory, std::barrier<>& barrier, int pe, int npes)
+        : memory_(memory), barrier_(barrier), pe_(pe), npes_(npes) {}
+    [[nodiscard]] int my_pe() const override { return pe_; }
+    [[nodiscard]] int npes() const override { return npes_; }
+    Status heap_barrier() override {
+        barrier_.arrive_and_wait();
+        ++barriers_;
+        if (after_barrier) after_barrier(barriers_);
+        return {};
+    }
+    [[nodiscard]] std::uint64_t next_barrier() const override { return barriers_ + 1; }
+    Result<HeapRecord> record_of(int pe, unsigned parity) override {
+        return reinterpret_cast<ControlBlock*>(memory_.slice(pe))->heap[parity];
+    }
+
+    // Called after each barrier, with its number from 1.
+    std::function<void(std::uint64_t)> after_barrier;
+
+private:
+    HostMemory& memory_;
+    std::barrier<>& barrier_;
+    int pe_;
+    int npes_;
+    std::uint64_t barriers_ = 0;
+};
+
+}  // namespace npushmem
