@@ -79,6 +79,9 @@ public:
     [[nodiscard]] bool survives_deaths() const { return survives_deaths_; }
     [[nodiscard]] bool is_acknowledged(int pe) const { return is_acknowledged_ && is_acknowledged_(pe); }
 
+    // Held by other callers of the transports' set-up functions.
+    [[nodiscard]] std::unique_lock<std::mutex> lock_setup() { return std::unique_lock(setup_lock_); }
+
     [[nodiscard]] const NamedTransport& named(int transport) const {
         return transports_[static_cast<std::size_t>(transport)];
     }

@@ -140,6 +140,7 @@ RemoteModeChoice choose_remote_mode(std::string_view ibgda, bool other_hosts, co
 JobTransports::~JobTransports() {
     if (liveness_ != nullptr) liveness_->on_dead(nullptr);
     remote_.reset();
+    local_buffers_.reset();
     remote_peers_.reset();
     for (std::size_t i = 0; i < regions_.size(); ++i) (void)named_[i].transport->deregister_memory(regions_[i]);
 }
@@ -282,6 +283,10 @@ Status JobTransports::build_map(WaitServices& waiting, Duration timeout) {
         peer, [this](int transport, int pe) { return peer_addresses_.handle(id_of(transport), pe); }};
     remote_peers_ = std::make_unique<RemotePeers>(named_, *map_, directory, waiting.transport_waiter, timeout);
     remote_ = std::make_unique<RemoteAccess>(*remote_peers_);
+    std::vector<NamedTransport> pinning;
+    for (std::size_t i = 0; i < named_.size(); ++i)
+        if (transports_[i].pins) pinning.push_back(named_[i]);
+    local_buffers_ = std::make_unique<LocalBuffers>(std::move(pinning), *remote_peers_);
     remote_peers_->on_event([&liveness = waiting.liveness](int pe, Code code) {
         const bool is_lost = pe >= 0 && ends_a_peer(code);
         if (is_lost) liveness.mark_lost(pe);

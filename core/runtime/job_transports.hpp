@@ -14,6 +14,7 @@
 #include "core/base/config.hpp"
 #include "core/base/wait.hpp"
 #include "core/map/transport_map.hpp"
+#include "core/remote/local_buffers.hpp"
 #include "core/remote/remote_access.hpp"
 #include "core/runtime/job_liveness.hpp"
 #include "core/runtime/job_membership.hpp"
@@ -102,6 +103,7 @@ public:
     [[nodiscard]] RemoteAccess& remote() { return *remote_; }
     // Creates the remote access of other contexts, which must end before this.
     [[nodiscard]] RemotePeers& remote_peers() { return *remote_peers_; }
+    [[nodiscard]] LocalBuffers& local_buffers() { return *local_buffers_; }
 
 private:
     Result<EndpointRecord> endpoint_of(const NamedTransport& named, const npushmem_memory& slice);
@@ -127,6 +129,7 @@ private:
     std::unique_ptr<TransportMap> map_;
     std::unique_ptr<RemotePeers> remote_peers_;
     std::unique_ptr<RemoteAccess> remote_;
+    std::unique_ptr<LocalBuffers> local_buffers_;
     NicClaims nic_claims_;  // of the PEs of this host, if this PE made the assignment
 };
 
