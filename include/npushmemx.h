@@ -9,7 +9,8 @@
  * Parameters: id: 128 bytes, the same on all ranks; rank, nranks: number of this process, and number of processes;
  * flags: of NPUSHMEMX_INIT_; attr: made by NPUSHMEMX_INIT_ATTR_INITIALIZER; pes_per_node, pes_per_core: receive the
  * values, may be NULL; config, config_mask: parameters of a team, and which of them count; npes: number of PEs of the
- * team; pe_idx_in_team: the caller's number in it, different on every PE. */
+ * team; pe_idx_in_team: the caller's number in it, different on every PE; addr, length: memory of the program, and its
+ * size in bytes (unregister_symmetric: the symmetric address). */
 #ifndef NPUSHMEMX_H
 #define NPUSHMEMX_H
 
@@ -238,6 +239,64 @@ NPUSHMEM_API void npushmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int s
 #include "npushmem/functions.h"
 #undef NPUSHMEM_ONLY
 #undef NPUSHMEM_DECLARE
+
+/* ---- Buffers of the program ----------------------------------------------------------------------------------------
+ * A program's own memory as symmetric memory, and as memory that NICs keep registered. The names and arguments are
+ * those of NVSHMEM 3.
+ *
+ *     double* own = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+ *     double* there = npushmemx_buffer_register_symmetric(own, bytes, 0);
+ *     npushmem_double_p(there + 3, 1.0, pe); // the PE `pe` reads it at own[3]
+ *     npushmemx_buffer_unregister_symmetric(there, bytes); */
+
+/* Makes `length` bytes at `addr` symmetric. Collective over all PEs, with equal lengths; the addresses may differ, and
+ * each PE's memory may be of another kind. Returns the symmetric address, which all other calls take: put, get,
+ * atomics, collectives, waits and npushmem_ptr. The program itself may use either address. `flags` is 0. No
+ * other thread uses the buffer during this call and the call that ends the registration; until then the program
+ * neither unmaps nor frees it.
+ *
+ * addr and length are multiples of the page size (aligned_alloc, mmap). The memory is readable, writable, of one kind,
+ * and on no stack:
+ * - private memory (malloc, anonymous mappings, private mappings of files). The call copies it to the symmetric heap
+ *   and maps the heap's pages at its address. A child of fork then shares it, as it shares the heap.
+ * - shared memory of one regular file: memfd_create, shm_open, files. It stays where it is; the PEs of the host map the
+ *   file too. This process still has a descriptor of the file open, or the file its name. Not over verbs, whose
+ *   NIC pins the heap's pages, nor over RDMA devices of libfabric and ucx, which is not detected.
+ * Shared memory without a file (MAP_ANONYMOUS), of devices, and of shmget fails.
+ *
+ * The buffer takes `length` bytes of the symmetric heap's address space, rounded up for alignment: raise
+ * NPUSHMEM_SYMMETRIC_SIZE for it. Memory of files takes no memory of the heap.
+ *
+ * NULL on all PEs, with a report, if any PE fails, and nothing has changed: NPUSHMEM_E_ARGUMENT (null, zero or
+ * unaligned length, other memory, overlap with a registered buffer, symmetric already, flags), NPUSHMEM_E_RANGE (beyond
+ * the end of the file), NPUSHMEM_E_MEMORY (the heap or the machine has no room), NPUSHMEM_E_MISMATCH (lengths differ,
+ * or a PE makes another call), NPUSHMEM_E_UNSUPPORTED (a file over verbs). Completes the operations that
+ * npushmem_malloc completes. */
+NPUSHMEM_API void* npushmemx_buffer_register_symmetric(void* addr, size_t length, int flags);
+/* Ends a registration, by the symmetric address and the length. Collective over all PEs. First completes this PE's
+ * operations on the default context, and waits for the other PEs, as npushmem_free does; then the contents are at the
+ * program's address alone. Pages that the program has unmapped or replaced meanwhile stay as they are.
+ * npushmem_finalize ends all registrations.
+ *
+ * Returns 0, or a code with a report on all PEs: NPUSHMEM_E_ARGUMENT (no such symmetric address, another length),
+ * NPUSHMEM_E_MISMATCH: the buffer then stays registered. NPUSHMEM_E_MEMORY: a PE has no private memory for the
+ * contents, which stay in memory of the heap that is not used again; the registration has ended. */
+NPUSHMEM_API int npushmemx_buffer_unregister_symmetric(void* addr, size_t length);
+
+/* Registers memory with NICs, once, for transfers from and to it as the local side. Local; any thread. Any memory may
+ * be the local side without it. Over verbs, transfers within the buffer then need no registration and no copy of their
+ * own, also in memory of files, which its cache of registrations leaves out. It changes nothing over other transports:
+ * libfabric, ucx and hccs copy the memory or their libraries cache registrations, and mapped memory needs none. The
+ * program does not unmap the memory before it unregisters it, and completes its transfers before.
+ *
+ * Returns 0, or a code with a report: NPUSHMEM_E_ARGUMENT (null, no bytes, memory that this process cannot read and
+ * write or that is of several kinds, an overlap with a registered buffer). */
+NPUSHMEM_API int npushmemx_buffer_register(void* addr, size_t length);
+/* Ends the registration of the buffer at `addr`. Returns 0, or NPUSHMEM_E_ARGUMENT with a report: none is registered
+ * there. */
+NPUSHMEM_API int npushmemx_buffer_unregister(void* addr);
+/* Ends all registrations by npushmemx_buffer_register, as npushmem_finalize does. */
+NPUSHMEM_API void npushmemx_buffer_unregister_all(void);
 
 /* ---- Statistics ----------------------------------------------------------------------------------------------------
  */

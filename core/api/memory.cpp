@@ -100,6 +100,38 @@ int npushmem_addr_accessible(const void* addr, int pe) {
     return up != nullptr && check_object(*up, "the address", addr, 1, pe).ok() ? 1 : 0;
 }
 
+void* npushmemx_buffer_register_symmetric(void* addr, size_t length, int flags) {
+    Runtime* up = runtime_unnoted();
+    if (up == nullptr) return report(__func__, not_running());
+    const CollectiveCall in_progress(up->teams().world().calls(), __func__);
+    const Status same = same_call(*up);
+    return report(__func__, same.ok() ? up->buffers().add(addr, length, flags) : Result<void*>(same));
+}
+
+int npushmemx_buffer_unregister_symmetric(void* addr, size_t length) {
+    Runtime* up = runtime_unnoted();
+    if (up == nullptr) return report_code(__func__, not_running());
+    const CollectiveCall in_progress(up->teams().world().calls(), __func__);
+    const Status same = same_call(*up);
+    return report_code(__func__, same.ok() ? up->buffers().remove(addr, length) : same);
+}
+
+int npushmemx_buffer_register(void* addr, size_t length) {
+    Runtime* up = runtime_unnoted();
+    return report_code(__func__, up != nullptr ? up->transports().local_buffers().add(addr, length) : not_running());
+}
+
+int npushmemx_buffer_unregister(void* addr) {
+    Runtime* up = runtime_unnoted();
+    return report_code(__func__, up != nullptr ? up->transports().local_buffers().remove(addr) : not_running());
+}
+
+void npushmemx_buffer_unregister_all(void) {
+    Runtime* up = runtime_unnoted();
+    if (up == nullptr) return fail(__func__, not_running());
+    up->transports().local_buffers().remove_all();
+}
+
 int npushmemx_heap_info(npushmemx_heap_info_t* info) {
     Runtime* up = runtime_unnoted();
     Status status = up == nullptr ? not_running() : info == nullptr ? Status{Code::argument, "info is NULL"} : Status{};

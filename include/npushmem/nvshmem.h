@@ -174,17 +174,11 @@ static inline void* nvshmemx_mc_ptr(nvshmem_team_t team, const void* ptr) {
     (void)ptr;
     return 0;
 }
-/* These do nothing: any memory may be the local side of a transfer. */
-static inline int nvshmemx_buffer_register(void* addr, size_t length) {
-    (void)addr;
-    (void)length;
-    return 0;
-}
-static inline int nvshmemx_buffer_unregister(void* addr) {
-    (void)addr;
-    return 0;
-}
-static inline void nvshmemx_buffer_unregister_all(void) {}
+NPUSHMEM_NVX(void*, buffer_register_symmetric, void* addr, size_t length, int flags)
+NPUSHMEM_NVX(int, buffer_unregister_symmetric, void* addr, size_t length)
+NPUSHMEM_NVX(int, buffer_register, void* addr, size_t length)
+NPUSHMEM_NVX(int, buffer_unregister, void* addr)
+NPUSHMEM_NVX(void, buffer_unregister_all, void)
 
 NPUSHMEM_NV(int, team_my_pe, nvshmem_team_t team)
 NPUSHMEM_NV(int, team_n_pes, nvshmem_team_t team)

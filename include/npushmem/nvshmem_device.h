@@ -47,15 +47,9 @@ NPUSHMEM_NV_LAUNCH(culibrary_finalize)
 #undef NPUSHMEM_NV_LAUNCH
 NPUSHMEM_NV_REFUSE(int, nvshmemx_qp_create, "npushmem selects the queue pairs of kernels itself: leave out this call",
                    NPUSHMEM_NV_ANY)
-#define NPUSHMEM_NV_BUFFER(RET, NAME)                                                                             \
-    NPUSHMEM_NV_REFUSE(RET, nvshmemx_buffer_##NAME,                                                               \
-                       "npushmem cannot make a program's own memory symmetric: allocate it by nvshmem_malloc or " \
-                       "nvshmem_align",                                                                           \
-                       NPUSHMEM_NV_ANY)
-NPUSHMEM_NV_BUFFER(void*, register_symmetric)
-NPUSHMEM_NV_BUFFER(void*, register_symmetric_at_preferred_address)
-NPUSHMEM_NV_BUFFER(int, unregister_symmetric)
-#undef NPUSHMEM_NV_BUFFER
+NPUSHMEM_NV_REFUSE(void*, nvshmemx_buffer_register_symmetric_at_preferred_address,
+                   "npushmem selects symmetric addresses itself: call nvshmemx_buffer_register_symmetric",
+                   NPUSHMEM_NV_ANY)
 
 /* ---- Functions of device code -------------------------------------------------------------------------------------
  */

@@ -61,7 +61,7 @@ TEST_P(RemoteTransport, TeamsOfPesThatAreDealtInTurn) {
 
 // Some PEs mapped, some not.
 TEST_P(RemoteTransport, KeepsContextsAndThreadsApart) {
-    for (const char* program : {"contexts", "threads", "handles", "streams", "forks"})
+    for (const char* program : {"contexts", "threads", "handles", "streams", "forks", "buffers"})
         for (const char* pes : {"2", "4"}) {
             const auto [status, report] =
                 run_job({"-n", pes, "--nodes", "2", std::string(API_TEST_FOLDER) + "/api_" + program},
