@@ -111,7 +111,7 @@ Result<AddressMapping> uniform_mapping(const void* address, std::uint64_t bytes)
         before = &each;
         at = each.end;
     }
-    if (at < begin + bytes) return unusable(at, "is not mapped");
+    if (before == nullptr || at < begin + bytes) return unusable(at, "is not mapped");
     AddressMapping whole = listed.value().front();
     whole.offset += begin - whole.begin;
     whole.begin = begin;
