@@ -20,6 +20,7 @@
 
 #include "core/base/poller.hpp"
 #include "core/tools/run/processes.hpp"
+#include "tests/stress/storm/hang.hpp"
 #include "tests/stress/storm/surroundings.hpp"
 
 namespace npushmem::storm {
@@ -108,6 +109,9 @@ private:
         for (const auto& setting : fault_.transports->environment) ::putenv(const_cast<char*>(setting.c_str()));
         const auto bootstrap_timeout = std::min<std::int64_t>(result_.stall_limit.count() / 2, 5);
         ::setenv("NPUSHMEM_BOOTSTRAP_TIMEOUT", fmt::format("{}s", bootstrap_timeout).c_str(), 1);
+        // A PE that waits for so long says for what.
+        ::setenv("NPUSHMEM_REPORT_AFTER",
+                 fmt::format("{}s", std::max<std::int64_t>(result_.stall_limit.count() - 1, 1)).c_str(), 1);
         ::setenv("TMPDIR", folder_.c_str(), 1);
         ::setenv("STORM_FAULTS", plan_of(fault_).c_str(), 1);
         ::setenv("STORM_REPORT", report_path_.c_str(), 1);
@@ -122,6 +126,7 @@ private:
         if (continue_at_ && now >= *continue_at_) end_stop();
         if (now > fault_time_ + end_after_ || now > began_ + 5 * end_after_) {
             result_.ended_by_storm = true;
+            examine_hang();
             (void)run::kill_descendants(kill_limit);
             launcher_ended_ = true;
         } else if (events[1].revents != 0) {
@@ -134,6 +139,10 @@ private:
         if (!continue_at_) return longest;
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(*continue_at_ - Clock::now()).count();
         return static_cast<int>(std::clamp<std::int64_t>(left, 0, longest));
+    }
+
+    void examine_hang() {
+        for (const int pe : result_.injected) result_.exit_waits_for_libc |= waits_for_libc_lock(result_.pids[pe]);
     }
 
     void reap_launcher() {
@@ -164,6 +173,7 @@ private:
         result_.pids[pe] = pid;
         if (word == "verified") result_.verified.insert(pe);
         if (word == "finalized") result_.finalized.insert(pe);
+        if (word == "cut") result_.cut = true;
         if (word != "fault" && word != "stopped") return;
         result_.injected.insert(pe);
         fault_time_ = Clock::time_point(std::chrono::nanoseconds(time));
@@ -192,6 +202,7 @@ private:
             if (pid < 0) return;
             if (pid == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
+        if (!result_.ended_by_storm) examine_hang();
         result_.left.push_back("processes that outlive the launcher");
     }
 

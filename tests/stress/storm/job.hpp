@@ -27,7 +27,10 @@ struct JobResult {
     std::set<int> finalized;           // PEs that returned from npushmem_finalize
     std::chrono::nanoseconds took{0};  // from the fault to the end of the last process
     std::chrono::seconds stall_limit{0};
-    bool ended_by_storm = false;    // it did not end within the limit
+    bool ended_by_storm = false;  // it did not end within the limit
+    bool cut = false;             // a PE has cut a connection
+    bool exit_waits_for_libc =
+        false;                      // when the storm ended it, a PE with the fault waited for a lock of the C library
     std::vector<std::string> left;  // processes after the launcher, files, sockets
 };
 

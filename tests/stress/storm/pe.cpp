@@ -89,14 +89,17 @@ rlim_t address_space_in_use() {
     return static_cast<rlim_t>(std::strtoull(text, nullptr, 10)) * 4096;
 }
 
-void cut_links() {
+// Returns true if there was a connection.
+bool cut_links() {
     constexpr int max_descriptor = 256;
+    bool cut = false;
     for (int fd = 3; fd < max_descriptor; ++fd) {
         sockaddr_storage name{};
         socklen_t bytes = sizeof name;
         if (::getpeername(fd, reinterpret_cast<sockaddr*>(&name), &bytes) == 0 && name.ss_family != AF_UNIX)
-            ::shutdown(fd, SHUT_RDWR);
+            cut = ::shutdown(fd, SHUT_RDWR) == 0 || cut;
     }
+    return cut;
 }
 
 // exit() in a handler, as programs do although the standard forbids it.
@@ -139,7 +142,7 @@ void inject() {
     if (kind == "launcher-int") ::kill(state().launcher, SIGINT);
     if (kind == "supervisor-kill") ::kill(::getppid(), SIGKILL);
     if (kind == "all-kill") ::pause();
-    if (kind == "cut") cut_links();
+    if (kind == "cut" && cut_links()) report("cut");
     inject_exhaustion(kind, state().fault.amount);
 }
 
@@ -181,6 +184,8 @@ void read_fault() {
 [[noreturn]] void fail(const char* step, const std::string& why) {
     const std::string line = fmt::format("storm: PE {} fails in {}: {}\n", state().pe, step, why);
     (void)!::write(STDERR_FILENO, line.data(), line.size());
+    // Unlike a returned code, a failed call without a result tells the launcher that this PE is not the cause.
+    if (npushmemx_last_error(nullptr) == NPUSHMEM_E_PEER_DEAD) npushmem_barrier_all();
     std::_Exit(9);
 }
 

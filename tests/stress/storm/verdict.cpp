@@ -155,13 +155,16 @@ std::string_view known_cause(const Fault& fault, const JobResult& result) {
     const std::string_view kind = fault.kind->name;
     const bool has_libfabric = fault.transports->name.find("libfabric") != std::string::npos;
     if (result.output.find("ucs_fatal_error") != std::string::npos) return "an assertion of UCX failed";
-    if (!result.ended_by_storm) return {};
-    if (has_libfabric && kind == "cut")
+    if (!result.ended_by_storm && !result.exit_waits_for_libc) return {};
+    // A hang report: "PE 1 has waited 4.0 s in ...".
+    const bool waits = result.output.find(" has waited ") != std::string::npos ||
+                       result.output.find(" have waited ") != std::string::npos;
+    if (has_libfabric && kind == "cut" && result.cut && waits)
         return "ofi_rxm connects again and reports no error for the messages that the broken connection lost";
     if (has_libfabric && (kind.ends_with("memory") || kind.ends_with("descriptors")))
         return "libfabric without memory or descriptors returns FI_EAGAIN until the peer timeout or for ever";
     const bool exits = kind.find("exit") != std::string_view::npos || kind.starts_with("handler");
-    if (exits && fault.victims.front().delay_us > 0)
+    if (exits && fault.victims.front().delay_us > 0 && result.exit_waits_for_libc)
         return "exit() in a signal handler waits for a lock of the C library that the interrupted code holds";
     return {};
 }
