@@ -102,9 +102,10 @@ NPUSHMEM_API int npushmemx_team_get_uniqueid(npushmemx_team_uniqueid_t* uniqueid
  *
  * Returns 0, or a code, with a report, on all PEs that call it now or later: npes differs among them or exceeds the
  * job's, two PEs gave one index, an index is outside the team, a PE calls twice, no team can be made. The wait for a
- * missing PE ends at NPUSHMEM_TIMEOUT, and when a PE of the job dies, which may be the missing one. So does the wait for
- * the PE that made the id, whose failure ends the wait of the others. An id that no PE of the job made fails, and so does a used one; if its maker has used a few dozen other ids
- * since, the failure is a wait that ends at the deadline. */
+ * missing PE ends at NPUSHMEM_TIMEOUT, and when a PE of the job dies, which may be the missing one. So does the wait
+ * for the PE that made the id, whose failure ends the wait of the others. An id that no PE of the job made fails, and
+ * so does a used one; if its maker has used a few dozen other ids since, the failure is a wait that ends at the
+ * deadline. */
 NPUSHMEM_API int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team_config_t* config, long config_mask,
                                      int npes, int pe_idx_in_team);
 
@@ -149,8 +150,8 @@ NPUSHMEM_API int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team
  * Returns 0, or a code, with a report: no memory for the team, on all living members; NPUSHMEM_TIMEOUT has passed, or
  * the transport has failed; NPUSHMEM_E_PEER_DEAD: the others count this PE among the dead, because they have lost it. A
  * PE that receives one of the last three codes counts as dead for the others: no later shrink of the parent waits for
- * it, and each fails on it with NPUSHMEM_E_PROTOCOL. It may still be a member of the new team if it failed at the end of
- * the call; calls of the team wait for it until it finalizes or ends. */
+ * it, and each fails on it with NPUSHMEM_E_PROTOCOL. It may still be a member of the new team if it failed at the end
+ * of the call; calls of the team wait for it until it finalizes or ends. */
 NPUSHMEM_API int npushmemx_team_shrink(npushmem_team_t parent, npushmem_team_t* new_team);
 /* *count receives the number of members that this PE knows to be dead, failed[] the first `max` of them: numbers in the
  * team, ascending. Waits for a value no longer end because of those in failed[]. Local; PEs may give different answers.
