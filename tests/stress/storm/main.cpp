@@ -33,6 +33,12 @@ Transports on_one_host(const std::string& selection) {
     return {selection, {"NPUSHMEM_TRANSPORTS=" + selection}, false};
 }
 
+bool has_rdma_device() {
+    std::error_code ignored;
+    return std::filesystem::directory_iterator("/sys/class/infiniband", ignored) !=
+           std::filesystem::directory_iterator();
+}
+
 Surroundings surroundings() {
     Surroundings out;
     out.launchers = {{"npushmem-run", true, true, true, {"-n"}, {}},
@@ -52,6 +58,10 @@ Surroundings surroundings() {
                               false});
     for (const auto& network : split(STORM_NETWORKS, ' ')) {
         if (network.empty()) continue;
+        if (network == "verbs" && !has_rdma_device()) {
+            fmt::print("skipped: transport verbs: this host has no RDMA device\n");
+            continue;
+        }
         out.transports.push_back(on_one_host("self," + network));
         out.transports.push_back({"2 hosts, " + network, {"NPUSHMEM_REMOTE_TRANSPORT=" + network}, true});
     }
