@@ -301,9 +301,9 @@ public:
         npushmemx_clear_error();  // a PE may die once all have left the allocation
     }
 
-    // Every living PE calls this, whether a death has interrupted it or not. Only team_shrink has the same result on
-    // all of them, so the work ends when it finds nobody dead.
-    void finish_work() {
+    // Every living PE calls this, whether a death has interrupted its work or not. Only team_shrink has the same result
+    // on all of them, so the work ends when it finds nobody dead.
+    void finish_work(bool worked) {
         npushmem_team_t team = NPUSHMEM_TEAM_WORLD;
         for (;;) {
             npushmem_quiet();
@@ -313,14 +313,18 @@ public:
                 check("team_shrink");
                 fail("team_shrink", "no report");
             }
-            if (npushmem_team_n_pes(next) == npushmem_team_n_pes(team)) return;
+            if (npushmem_team_n_pes(next) == npushmem_team_n_pes(team)) {
+                if (!worked) fail("team_shrink", "nobody has died, but a death has interrupted this PE");
+                return;
+            }
             team = next;
-            work(team);
+            worked = work(team);
         }
     }
 
 private:
-    void work(npushmem_team_t team) {
+    // False: a death interrupted it.
+    bool work(npushmem_team_t team) {
         const int size = npushmem_team_n_pes(team);
         const int index = npushmem_team_my_pe(team);
         try {
@@ -332,7 +336,9 @@ private:
             npushmem_quiet();
             (void)npushmem_team_sync(team);
             check("sync of the survivors", memory_[2] == 100 * size + (index + size - 1) % size);
+            return true;
         } catch (const Interrupted&) {
+            return false;
         }
     }
 
@@ -347,11 +353,13 @@ void do_rounds() {
 void survive_rounds() {
     Survivors survivors;
     survives_deaths = true;
+    bool worked = false;
     try {
         do_rounds();
+        worked = true;
     } catch (const Interrupted&) {
     }
-    survivors.finish_work();
+    survivors.finish_work(worked);
     survives_deaths = false;
 }
 

@@ -46,8 +46,8 @@ private:
         // The launcher forwards the signal; the PEs that it ends are reported.
         if (effect == Effect::interrupts) judge_interrupted();
         if (effect == Effect::may_fail) judge_exhausted();
-        const bool names_pe = effect != Effect::may_fail && effect != Effect::ends_supervisor &&
-                              effect != Effect::ends_launcher && effect != Effect::interrupts;
+        const bool names_pe = effect == Effect::ends_pe || effect == Effect::leaves || effect == Effect::stops ||
+                              effect == Effect::survived;
         if (names_pe && fault_.launcher->reports_deaths) judge_names();
     }
 
@@ -91,6 +91,7 @@ private:
     void judge_survivors() {
         for (const Victim& victim : fault_.victims)
             if (result_.injected.contains(victim.pe) && is_before_first_call(victim.point)) return;
+        for (const int pe : result_.injected) require(is_named(pe), fmt::format("the death of PE {} is not named", pe));
         for (int pe = 0; pe < fault_.npes; ++pe)
             require(result_.injected.contains(pe) || (result_.verified.contains(pe) && result_.finalized.contains(pe)),
                     fmt::format("PE {} lives but has not {}", pe,
