@@ -79,7 +79,8 @@ int npushmemx_team_sync_on_stream(npushmem_team_t team, npushmemx_stream_t strea
 }
 
 int npushmemx_sync_all_on_stream(npushmemx_stream_t stream) {
-    return queue_call(__func__, stream, [] { npushmem_sync_all(); });
+    return queue_call(
+        __func__, stream, [] { npushmem_sync_all(); }, true);
 }
 
 int npushmemx_quiet_on_stream(npushmemx_stream_t stream) {
@@ -91,7 +92,8 @@ int npushmemx_flush_on_stream(npushmemx_stream_t stream) {
 }
 
 int npushmemx_barrier_all_on_stream(npushmemx_stream_t stream) {
-    return queue_call(__func__, stream, [] { npushmem_barrier_all(); });
+    return queue_call(
+        __func__, stream, [] { npushmem_barrier_all(); }, true);
 }
 
 int npushmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int pe, npushmemx_stream_t stream) {

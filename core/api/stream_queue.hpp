@@ -18,13 +18,14 @@ inline constexpr npu::SourceLocation no_line;
 Result<npu::Stream*> stream_of(npushmemx_stream_t handle);
 Result<npu::Compare> compare_of(int comparison);
 
-// Launches `operation` on one core.
+// Launches `operation` on one core. `blocks_thread`: it waits for other PEs without letting other launches run.
 template <class Operation>
-int queue(const char* function, npushmemx_stream_t handle, Operation operation) {
+int queue(const char* function, npushmemx_stream_t handle, Operation operation, bool blocks_thread = false) {
     const auto stream = stream_of(handle);
     if (!stream.ok()) return report_code(function, stream.status());
     npu::LaunchConfig config(1, no_line);
     config.name = function;
+    config.blocks_thread = blocks_thread;
     return report_code(function, npu::launch(*stream.value(), config, [operation](npu::Core& core) {
                            if (core.index() == 0) operation(core);
                        }));
@@ -32,12 +33,13 @@ int queue(const char* function, npushmemx_stream_t handle, Operation operation) 
 
 // Launches `call`, a plain call, whose failure is this thread's last one.
 template <class Call>
-int queue_call(const char* function, npushmemx_stream_t handle, Call call) {
-    return queue(function, handle, [call](npu::Core&) {
+int queue_call(const char* function, npushmemx_stream_t handle, Call call, bool blocks_thread = false) {
+    const auto operation = [call](npu::Core&) {
         clear_failure();
         call();
         if (!last_failure().ok()) throw npu::KernelError(last_failure());
-    });
+    };
+    return queue(function, handle, operation, blocks_thread);
 }
 
 // Fails the launch if a collective has returned a code.
@@ -46,10 +48,11 @@ void expect_success(const char* what, int code);
 // Launches a collective that returns its failure, which it has reported.
 template <class Call>
 int queue_collective(const char* function, const char* plain, npushmemx_stream_t handle, Call call) {
-    return queue(function, handle, [plain, call](npu::Core&) {
+    const auto operation = [plain, call](npu::Core&) {
         clear_failure();
         expect_success(plain, call());
-    });
+    };
+    return queue(function, handle, operation, true);
 }
 
 }  // namespace npushmem::api

@@ -37,7 +37,8 @@ private:
     void finish(const RunningLaunch& run);
 
     Executor& executor_;
-    bool adopts_;
+    const bool may_adopt_;
+    bool adopts_;  // the present launch does not block the thread
     Runner runner_;
     std::vector<Active> active_;
 };
@@ -71,9 +72,12 @@ bool LaunchQueues::process(bool stopping, Discarded& discarded) {
         stream->listed = false;
         return true;
     });
-    const auto claimable =
-        std::count_if(active_.begin(), active_.end(), [](const StreamRef& stream) { return stream->claimable(); });
-    claimable_.store(static_cast<int>(claimable), std::memory_order_relaxed);
+    const auto count = [this](bool (StreamState::*has)() const) {
+        return static_cast<int>(std::count_if(active_.begin(), active_.end(),
+                                              [has](const StreamRef& stream) { return ((*stream).*has)(); }));
+    };
+    claimable_.store(count(&StreamState::claimable), std::memory_order_relaxed);
+    adoptable_.store(count(&StreamState::adoptable), std::memory_order_relaxed);
     return any_ended;
 }
 
@@ -94,14 +98,24 @@ bool LaunchQueues::process_stream(StreamState& stream, bool stopping, Discarded&
 std::optional<LaunchQueues::Claim> LaunchQueues::claim(const StreamState* only) {
     for (const StreamRef& stream : active_) {
         if (only != nullptr && stream.get() != only) continue;
-        if (!stream->claimable()) continue;
-        Claim claim{stream, std::move(stream->entries.front().job)};
-        stream->entries.pop_front();
-        stream->busy = true;
-        claimable_.fetch_sub(1, std::memory_order_relaxed);
-        return claim;
+        if (stream->claimable()) return take(stream);
     }
     return std::nullopt;
+}
+
+std::optional<LaunchQueues::Claim> LaunchQueues::claim_adoptable() {
+    for (const StreamRef& stream : active_)
+        if (stream->adoptable()) return take(stream);
+    return std::nullopt;
+}
+
+LaunchQueues::Claim LaunchQueues::take(const StreamRef& stream) {
+    Claim claim{stream, std::move(stream->entries.front().job)};
+    stream->entries.pop_front();
+    stream->busy = true;
+    claimable_.fetch_sub(1, std::memory_order_relaxed);
+    if (!claim.blocks_thread()) adoptable_.fetch_sub(1, std::memory_order_relaxed);
+    return claim;
 }
 
 StreamRef LaunchQueues::find_unfinished() const {
@@ -174,25 +188,37 @@ Status Executor::enqueue(const StreamRef& stream, StreamState::Entry entry) {
 
 void Executor::advance(Discarded& discarded) {
     if (queues_.process(stopping(), discarded)) ended_.notify_all();
+    supply_worker();
+}
+
+void Executor::supply_worker() {
     if (queues_.claimable() == 0 || idle_workers_.are_ticking()) return;
-    if (!idle_workers_.any_waiting() && static_cast<int>(workers_.size()) < config_.workers) {
+    const int sharing = static_cast<int>(workers_.size()) - occupied_workers_;
+    const bool needed = queues_.claimable() > queues_.adoptable() || sharing < config_.workers;
+    if (needed && !idle_workers_.any_waiting() && starting_workers_ == 0) {
         workers_.emplace_back([this] { run_worker(); });
+        ++starting_workers_;
     }
     idle_workers_.wake_one();
 }
 
 void Executor::run_worker() {
     LaunchThread thread(*this, true);
+    Lock lock(mutex_);
+    --starting_workers_;
     for (;;) {
-        std::optional<Claim> next;
-        {
-            Lock lock(mutex_);
-            idle_workers_.wait(lock, [this] { return has_work(); });
-            if (stopping()) return;
-            next = queues_.claim(nullptr);
-            if (next) idle_workers_.count_worker_claim();
-        }
-        if (next) thread.run(std::move(*next));
+        idle_workers_.wait(lock, [this] { return has_work(); });
+        if (stopping()) return;
+        auto next = queues_.claim(nullptr);
+        if (!next) continue;
+        idle_workers_.count_worker_claim();
+        next->occupies_worker = next->blocks_thread();
+        if (next->occupies_worker) ++occupied_workers_;
+        // While this worker was free no other one was started for the remaining launches.
+        supply_worker();
+        lock.unlock();
+        thread.run(std::move(*next));
+        lock.lock();
     }
 }
 
@@ -201,12 +227,18 @@ std::optional<Executor::Claim> Executor::claim(const StreamState* only) {
     return queues_.claim(only);
 }
 
+std::optional<Executor::Claim> Executor::claim_adoptable() {
+    const Lock lock(mutex_);
+    return queues_.claim_adoptable();
+}
+
 void Executor::complete(Claim claim, const Status& outcome) {
     Discarded discarded;
     discarded.push_back(std::move(claim.job));
     // The kernel's objects are destroyed before anyone can see that the launch has ended.
     discarded.clear();
     const Lock lock(mutex_);
+    if (claim.occupies_worker) --occupied_workers_;
     StreamState& stream = *claim.stream;
     stream.busy = false;
     ++stream.completed;
@@ -304,20 +336,21 @@ void Executor::stop() {
 }
 
 LaunchThread::LaunchThread(Executor& executor, bool adopts)
-    : executor_(executor), adopts_(adopts), runner_(executor.wait_policy(), *this) {}
+    : executor_(executor), may_adopt_(adopts), adopts_(adopts), runner_(executor.wait_policy(), *this) {}
 
 void LaunchThread::run(Executor::Claim claim) {
+    adopts_ = may_adopt_ && !claim.blocks_thread();
     start(std::move(claim));
     runner_.run([this](RunningLaunch& ended) { finish(ended); });
 }
 
 bool LaunchThread::has_work() const {
-    return adopts_ && !runner_.scheduled() ? executor_.has_work() : executor_.stopping();
+    return adopts_ && !runner_.scheduled() ? executor_.has_adoptable() : executor_.stopping();
 }
 
 bool LaunchThread::adopt() {
     if (!adopts_) return false;
-    auto claim = executor_.claim(nullptr);
+    auto claim = executor_.claim_adoptable();
     if (!claim) return false;
     start(std::move(*claim));
     return true;

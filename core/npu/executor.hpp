@@ -39,6 +39,8 @@ public:
 
     // Whether a thread can take a launch from this stream.
     [[nodiscard]] bool claimable() const { return !busy && !entries.empty() && entries.front().job != nullptr; }
+    // Whether a thread that has launches already can take one.
+    [[nodiscard]] bool adoptable() const { return claimable() && !entries.front().job->config.blocks_thread; }
     Status take_failure() { return std::exchange(failure, Status{}); }
 
     const std::shared_ptr<Executor> executor;
@@ -60,6 +62,9 @@ public:
     struct Claim {
         StreamRef stream;
         std::unique_ptr<QueuedLaunch> job;
+        bool occupies_worker = false;  // the launch blocks the worker that has taken it
+
+        [[nodiscard]] bool blocks_thread() const { return job->config.blocks_thread; }
     };
     // Kernels whose destructors must run after the mutex is released.
     using Discarded = std::vector<std::unique_ptr<QueuedLaunch>>;
@@ -67,12 +72,15 @@ public:
     void add(const StreamRef& stream, StreamState::Entry entry);
     // Takes a launch of this stream; null: of any stream.
     [[nodiscard]] std::optional<Claim> claim(const StreamState* only);
+    // Takes a launch of any stream that does not block its thread.
+    [[nodiscard]] std::optional<Claim> claim_adoptable();
     // Completes the entries that need no thread, and counts the streams that have a launch to claim. `stopping`: all
     // entries. Returns true when an entry has ended.
     bool process(bool stopping, Discarded& discarded);
-    // The number of streams that have a launch to claim. Relaxed: without the mutex it is a hint between polls; claim()
-    // checks again under the mutex.
+    // The number of streams that have a launch to claim, and of those whose launch does not block its thread. Relaxed:
+    // without the mutex they are hints between polls; claim() checks again under the mutex.
     [[nodiscard]] int claimable() const { return claimable_.load(std::memory_order_relaxed); }
+    [[nodiscard]] int adoptable() const { return adoptable_.load(std::memory_order_relaxed); }
     // Null: every stream has ended all its entries.
     [[nodiscard]] StreamRef find_unfinished() const;
     // Takes the failures of all streams and returns the first.
@@ -82,9 +90,11 @@ public:
 
 private:
     static bool process_stream(StreamState& stream, bool stopping, Discarded& discarded);
+    Claim take(const StreamRef& stream);
 
     std::vector<StreamRef> active_;
     std::atomic<int> claimable_{0};
+    std::atomic<int> adoptable_{0};
 };
 
 // How workers without a launch wait. They sleep until they are woken. While hosts run the launches of their streams
@@ -128,8 +138,11 @@ private:
 // Runs the launches of a device's streams.
 //
 // Threads: workers, which start when a launch finds no free worker; and hosts that synchronize, which run a launch of
-// their own stream themselves if no worker has taken it. This saves two hand-overs between threads. One mutex guards
-// the streams and the workers and is held for bookkeeping only.
+// their own stream themselves if no worker has taken it. This saves two hand-overs between threads. A worker whose
+// launches wait adopts further ones. A launch that blocks its thread, such as a barrier of the host, is never adopted,
+// because the worker's other launches could not continue, on which another PE may depend before it enters the barrier.
+// Its worker does not count towards the configured number. One mutex guards the streams and the workers and is held for
+// bookkeeping only.
 //
 // One class, because its functions are the calls of streams, events and launch threads under that mutex. The queues,
 // the waits of idle workers and the core sets are separate.
@@ -162,10 +175,12 @@ public:
 
     // Called by the threads that run launches. `only`: take a launch of this stream; null: of any stream.
     std::optional<Claim> claim(const StreamState* only);
+    std::optional<Claim> claim_adoptable();
     void complete(Claim claim, const Status& outcome);
     [[nodiscard]] CoreSetPool& cores() { return cores_; }
     // A hint between polls: claim() checks again under the mutex.
     [[nodiscard]] bool has_work() const { return queues_.claimable() != 0 || stopping(); }
+    [[nodiscard]] bool has_adoptable() const { return queues_.adoptable() != 0 || stopping(); }
     [[nodiscard]] bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
 
 private:
@@ -174,6 +189,8 @@ private:
 
     // Completes the entries that need no thread, and wakes or starts a worker for the others.
     void advance(Discarded& discarded);
+    // Wakes or starts a worker if a launch has none.
+    void supply_worker();
     void run_worker();
     void run_launches_until(const StreamRef& stream, std::uint64_t sequence, Lock& lock);
     Status rejection(const StreamState& stream) const;
@@ -187,6 +204,8 @@ private:
     LaunchQueues queues_;
     IdleWorkers idle_workers_;
     std::vector<std::thread> workers_;
+    int starting_workers_ = 0;  // workers that have not looked for a launch yet
+    int occupied_workers_ = 0;  // workers whose launch blocks them
     CoreSetPool cores_;
     std::atomic<bool> stopping_{false};
 };

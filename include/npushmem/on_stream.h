@@ -2,9 +2,9 @@
 /* Host operations in the order of a stream of the emulated NPU: npushmemx_*_on_stream. Included by npushmemx.h.
  *
  * Each call queues the operation and returns at once. Operations run on the device's worker, or on a thread that
- * synchronizes. A wait for a signal lets kernels of other streams run meanwhile; barriers and collectives occupy the
- * worker until they end, and count as calls of that thread: no other thread may use the same team at that time. Any
- * thread may call, but not from inside a kernel.
+ * synchronizes. Waits, barriers and collectives let operations and kernels of other streams run meanwhile. A barrier or
+ * collective has a thread of its own until it ends, and counts as a call of that thread: no other thread may use the
+ * same team at that time. Any thread may call, but not from inside a kernel.
  *
  * Errors: the return value is 0 if the operation was queued, or a code of npushmem/plugin/abi.h with a report (not
  * initialised, a closed stream, an argument whose error is visible at once). A later failure is the stream's:

@@ -3,7 +3,7 @@
  * npushmem/functions.h for the rows and npushmem/on_stream.h for streams.
  *
  * As the functions without _on_stream, but queued: the call returns at once. All members of the team queue the same
- * operation; it occupies a worker of the device until it ends, and no other thread may use the team at that time.
+ * operation; it has a thread of its own until it ends, and no other thread may use the team at that time.
  *
  * Errors: the return value is 0 if the operation was queued, or a code of npushmem/plugin/abi.h with a report (not
  * initialised, a closed stream). A later failure is the stream's, as npushmem/on_stream.h describes.

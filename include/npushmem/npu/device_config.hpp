@@ -22,8 +22,9 @@ struct DeviceConfig {
     int vector_cores = 2;                              // sub-cores per block, 1 to 16
     std::size_t ub_bytes = 192 * 1024;                 // per vector core; a multiple of 4096
     std::size_t ub_reserved = 4 * 1024;                // the top of UB, reserved for the library
-    int workers = 1;                                   // threads that run launches, 1 to 64; started when needed
-    std::size_t stack_bytes = 256 * 1024;              // per core; pages are committed when touched
+    int workers = 1;                                   // threads that run launches, 1 to 64; started when needed, also
+                                                       // one for each launch with blocks_thread
+    std::size_t stack_bytes = 256 * 1024;              // per core, from 64 KiB; pages are committed when touched
     std::chrono::nanoseconds wait_timeout{0};          // default deadline of every wait in a kernel; 0: none
     std::chrono::nanoseconds launch_timeout{0};        // default deadline of a launch from its start; 0: none
     std::function<void(std::string_view)> print = {};  // receives the lines of Core::print; empty: standard output

@@ -26,6 +26,9 @@ struct LaunchConfig {
     std::string name;                     // for messages; empty: the source line of the launch
     std::chrono::nanoseconds timeout{0};  // from the start of the kernel; 0: the device's launch_timeout
     HooksFactory hooks = {};              // of this launch, e.g. from VirtualTime; empty: the device's hooks
+    // True: the kernel calls functions of the host that wait for other PEs. The thread that runs it runs no other
+    // launch meanwhile, and other launches get another thread.
+    bool blocks_thread = false;
     SourceLocation where;
 };
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <optional>
 
@@ -144,6 +145,78 @@ TEST_F(StreamTest, OneWorkerRunsLaunchesThatNeedEachOther) {
     ASSERT_TRUE(launch(pong, 1, kernel, other, word).ok());
     EXPECT_TRUE(ping.synchronize(std::chrono::hours(1)).ok());
     EXPECT_TRUE(pong.synchronize(std::chrono::hours(1)).ok());
+}
+
+// Blocks the thread of a kernel until the test opens it, as a barrier of the host does until the last PE enters.
+struct Gate {
+    std::atomic<bool> entered{false};
+    std::atomic<bool> opened{false};
+
+    [[nodiscard]] auto kernel() {
+        return [this](Core&) {
+            entered.store(true);
+            entered.notify_one();
+            opened.wait(false);
+        };
+    }
+    void await_entered() const { entered.wait(false); }
+    void open() {
+        opened.store(true);
+        opened.notify_all();
+    }
+};
+
+LaunchConfig blocking_launch() {
+    LaunchConfig config(1);
+    config.blocks_thread = true;
+    return config;
+}
+
+// A launch that blocks its thread must not stop a launch that waits: another PE may need that one first.
+TEST_F(StreamTest, WaitingLaunchContinuesWhileAnotherBlocksItsThread) {
+    Stream waiting(*pe.device);
+    Stream blocking(*pe.device);
+    Gate gate;
+    std::atomic<bool> started{false};
+    ASSERT_TRUE(launch(waiting, 1, [&](Core& core) {
+                    started.store(true);
+                    started.notify_one();
+                    core.signal_wait_until(word, Compare::not_equal, 0);
+                }).ok());
+    started.wait(false);
+    ASSERT_TRUE(launch(blocking, blocking_launch(), gate.kernel()).ok());
+    gate.await_entered();
+    open(word);
+    EXPECT_TRUE(waiting.synchronize(std::chrono::seconds(20)).ok());
+    gate.open();
+    EXPECT_TRUE(blocking.synchronize().ok());
+}
+
+TEST_F(StreamTest, LaunchesRunWhileOneBlocksItsThread) {
+    Stream other(*pe.device);
+    Stream blocking(*pe.device);
+    Gate gate;
+    ASSERT_TRUE(launch(blocking, blocking_launch(), gate.kernel()).ok());
+    gate.await_entered();
+    for (int i = 0; i < 3; ++i) {
+        ASSERT_TRUE(launch(other, 1, [](Core&) {}).ok());
+        EXPECT_TRUE(other.synchronize(std::chrono::seconds(20)).ok());
+    }
+    gate.open();
+    EXPECT_TRUE(blocking.synchronize().ok());
+}
+
+TEST_F(StreamTest, LaunchesThatBlockTheirThreadsRunAtTheSameTime) {
+    std::array<Gate, 4> gates;
+    std::vector<Stream> streams;
+    for (Gate& gate : gates) {
+        streams.emplace_back(*pe.device);
+        ASSERT_TRUE(launch(streams.back(), blocking_launch(), gate.kernel()).ok());
+        ASSERT_TRUE(launch(streams.back(), blocking_launch(), [](Core&) {}).ok());
+    }
+    for (const Gate& gate : gates) gate.await_entered();
+    for (Gate& gate : gates) gate.open();
+    for (Stream& stream : streams) EXPECT_TRUE(stream.synchronize(std::chrono::seconds(20)).ok());
 }
 
 TEST_F(StreamTest, SeveralWorkersServeSeveralStreams) {
