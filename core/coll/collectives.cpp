@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <vector>
+#include <memory>
+#include <new>
+#include <utility>
 
 namespace npushmem::coll {
 
@@ -163,10 +165,18 @@ Status reduce_published(Group& group, std::uint64_t dest, std::uint64_t source, 
     return combine(group, at.value(), count, how, local_address(group, dest));
 }
 
+// Adds a member's array to the sum of those before it. Begins with the first, because 0 + -0 is not -0.
+void add(std::byte* sum, const std::byte* array, std::size_t count, int member, const Reduction& how) {
+    if (member == 0)
+        how.begin(sum, array, count);
+    else
+        how.kernel(sum, array, count);
+}
+
 // Scans one block of all arrays in the members' order: each member gets the sum up to it.
 Status scan_block(Group& group, std::uint64_t dest, std::uint64_t source, std::size_t count, bool inclusive,
                   const Reduction& how) {
-    alignas(64) std::array<std::byte, block_bytes> sum{};  // zero is the empty sum of every type
+    alignas(64) std::array<std::byte, block_bytes> sum{};  // zero is the empty sum
     alignas(64) std::array<std::byte, block_bytes> fetched;
     alignas(64) std::array<std::byte, block_bytes> rounded;
     const std::uint64_t bytes = count * how.size;
@@ -180,7 +190,7 @@ Status scan_block(Group& group, std::uint64_t dest, std::uint64_t source, std::s
         done = read(group, member, source, fetched.data(), bytes);
         if (!done.ok()) break;
         if (!inclusive) done = write_sum(member);
-        how.kernel(sum.data(), fetched.data(), count);
+        add(sum.data(), fetched.data(), count, member, how);
         if (inclusive) done = write_sum(member);
     }
     return done;
@@ -211,7 +221,7 @@ Status scan_published(Group& group, std::uint64_t dest, std::uint64_t source, st
     Status done;
     for (int member = 0; member <= last && done.ok(); ++member) {
         done = read(group, member, at.value(), fetched.data(), bytes);
-        if (done.ok()) how.kernel(sum.data(), fetched.data(), count);
+        if (done.ok()) add(sum.data(), fetched.data(), count, member, how);
     }
     if (done.ok()) how.finish(local_address(group, dest), sum.data(), count);
     return done;
@@ -244,12 +254,38 @@ Status combine_by_lines(Group& group, CacheLineExchange& lines, std::uint64_t de
     return {};
 }
 
+using HeldBlock = std::unique_ptr<std::byte[]>;
+
+// Synchronises. Returns memory of the process; fails on all members if one of them has none.
+Result<HeldBlock> hold_block(Group& group, std::uint64_t bytes) {
+    HeldBlock held(new (std::nothrow) std::byte[bytes]);
+    const std::uint64_t mine = held != nullptr ? 1 : 0;
+    const auto at = publish(group, &mine, sizeof mine);
+    Status done = at.status();
+    for (int member = 0; member < group.size() && done.ok(); ++member) {
+        std::uint64_t theirs = 0;
+        done = read(group, member, at.value(), &theirs, sizeof theirs);
+        if (done.ok() && theirs == 0)
+            done = {Code::memory,
+                    fmt::format("member {} has no memory for the {} bytes that a reduce-scatter with equal "
+                                "dest and source holds; give it another dest",
+                                member, bytes)};
+    }
+    return done.ok() ? Result<HeldBlock>(std::move(held)) : Result<HeldBlock>(done);
+}
+
 // Combines this member's block of all sources. Where dest is source, others read it until the last barrier.
 Status reduce_scatter_blocks(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
                              const Reduction& how) {
-    if (Status synced = group.sync(); !synced.ok()) return synced;
-    std::vector<std::byte> held(dest == source ? count * how.size : 0);
-    std::byte* const into = held.empty() ? local_address(group, dest) : held.data();
+    HeldBlock held;
+    if (dest == source) {
+        auto made = hold_block(group, count * how.size);
+        if (!made.ok()) return made.status();
+        held = std::move(made).value();
+    } else if (Status synced = group.sync(); !synced.ok()) {
+        return synced;
+    }
+    std::byte* const into = held ? held.get() : local_address(group, dest);
     const std::uint64_t step = block_bytes / how.accumulator_size;
     Status done;
     for (std::uint64_t i = 0; i < count && done.ok(); i += step) {
@@ -257,7 +293,7 @@ Status reduce_scatter_blocks(Group& group, std::uint64_t dest, std::uint64_t sou
         done = combine(group, from, std::min(step, count - i), how, into + i * how.size);
     }
     if (done.ok()) done = group.sync();
-    if (done.ok() && !held.empty()) std::memcpy(local_address(group, dest), held.data(), held.size());
+    if (done.ok() && held) std::memcpy(local_address(group, dest), held.get(), count * how.size);
     return done;
 }
 

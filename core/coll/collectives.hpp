@@ -48,13 +48,15 @@ struct Block {
 // blocks are sent then.
 Status alltoallv(Group& group, std::span<const Block> dest, std::span<const Block> source);
 
-// Gives the same bits on every member: combines operands in the members' order; f16 and bf16 in float, rounded once.
+// Gives the same bits on every member: combines operands in the members' order; f16 and bf16 in float, rounded once. A
+// NaN among the operands of max and min is their result.
 // dest may be source. Small: every member publishes its array in its workspace and combines all. Large: each member
 // combines one part of all arrays and writes the result to all.
 Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, ReduceOperation operation,
               ReduceElement element);
 // Combines this member's block of `count` elements of every source, which has one block for each member, in the
-// members' order. dest may be source. Each member reads from all others.
+// members' order. dest may be source; then it fails with Code::memory on all members if one cannot hold its block. Each
+// member reads from all others.
 Status reduce_scatter(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
                       ReduceOperation operation, ReduceElement element);
 // Sums over the members up to this one, or before it. dest may be source.

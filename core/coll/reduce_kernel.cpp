@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/coll/reduce_kernel.hpp"
 
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <type_traits>
@@ -57,15 +58,29 @@ ReduceKernel arithmetic(ReduceOperation operation) {
 }
 
 template <class T>
+bool is_nan(T value) {
+    if constexpr (std::is_floating_point_v<T>)
+        return std::isnan(value);
+    else
+        return false;
+}
+
+// A NaN is the result, wherever it is among the operands.
+template <class T>
+T larger(T a, T b) {
+    return a < b || is_nan(b) ? b : a;
+}
+template <class T>
+T smaller(T a, T b) {
+    return b < a || is_nan(b) ? b : a;
+}
+
+template <class T>
 ReduceKernel ordered(ReduceOperation operation) {
     if (operation == ReduceOperation::max)
-        return [](void* into, const void* with, std::size_t count) {
-            each<T>(into, with, count, [](T a, T b) { return a < b ? b : a; });
-        };
+        return [](void* into, const void* with, std::size_t count) { each<T>(into, with, count, larger<T>); };
     if (operation == ReduceOperation::min)
-        return [](void* into, const void* with, std::size_t count) {
-            each<T>(into, with, count, [](T a, T b) { return b < a ? b : a; });
-        };
+        return [](void* into, const void* with, std::size_t count) { each<T>(into, with, count, smaller<T>); };
     return arithmetic<T>(operation);
 }
 
@@ -101,11 +116,11 @@ ReduceKernel as_float(ReduceOperation operation) {
     switch (operation) {
         case ReduceOperation::max:
             return [](void* into, const void* with, std::size_t count) {
-                each_as_float<T>(into, with, count, [](float a, float b) { return a < b ? b : a; });
+                each_as_float<T>(into, with, count, larger<float>);
             };
         case ReduceOperation::min:
             return [](void* into, const void* with, std::size_t count) {
-                each_as_float<T>(into, with, count, [](float a, float b) { return b < a ? b : a; });
+                each_as_float<T>(into, with, count, smaller<float>);
             };
         case ReduceOperation::sum:
             return [](void* into, const void* with, std::size_t count) {

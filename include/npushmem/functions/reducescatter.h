@@ -8,7 +8,7 @@
  * rounded once, at the end.
  *
  * Errors: nonzero, the code of npushmem/plugin/abi.h, with a report: as for the reductions of
- * npushmem/functions/collectives.h.
+ * npushmem/functions/collectives.h. One array as both fails on all PEs if one of them has no memory for its block.
  *
  * Ordering: one thread at a time in each team, in the same order on all members. Earlier puts are not completed. */
 

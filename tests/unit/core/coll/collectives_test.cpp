@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -166,6 +169,42 @@ TEST_P(Collectives, ScansOfEverySizeAddUpToTheMemberOrBeforeIt) {
     });
 }
 
+// A sum that began with 0 would lose the sign.
+TEST_P(Collectives, ScansOfEverySizeKeepTheSignOfZero) {
+    run([](ThreadGroup& group, std::byte* memory) {
+        auto* const source = reinterpret_cast<npu::half*>(memory);
+        const auto* const dest = reinterpret_cast<const npu::half*>(memory + dest_at);
+        constexpr std::uint16_t minus_zero = 0x8000;
+        for (const std::uint64_t count : {1, 50, 900, 9000}) {
+            for (std::uint64_t i = 0; i < count; ++i) source[i] = npu::half::from_bits(minus_zero);
+            ASSERT_TRUE(group.sync().ok());
+            for (const bool inclusive : {false, true}) {
+                ASSERT_TRUE(scan(group, dest_at, 0, count, inclusive, ReduceElement::f16).ok());
+                const std::uint16_t expected = inclusive || group.index() > 0 ? minus_zero : 0;
+                for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(dest[i].bits(), expected) << i << " of " << count;
+                ASSERT_TRUE(group.sync().ok());
+            }
+        }
+    });
+}
+
+// Sanitizers end a process that asks for so much memory.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_P(Collectives, ReduceScatterInPlaceFailsOnAllMembersWithoutMemoryForTheBlock) {
+    run([](ThreadGroup& group, std::byte* memory) {
+        const Status done =
+            reduce_scatter(group, 0, 0, std::uint64_t{1} << 58, ReduceOperation::sum, ReduceElement::u32);
+        EXPECT_EQ(done.code(), Code::memory);
+        EXPECT_NE(done.message().find("has no memory for the"), std::string::npos) << done.message();
+        // The group still works.
+        words(memory, 0)[0] = 1;
+        ASSERT_TRUE(group.sync().ok());
+        ASSERT_TRUE(reduce(group, dest_at, 0, 1, ReduceOperation::sum, ReduceElement::u32).ok());
+        EXPECT_EQ(words(memory, dest_at)[0], static_cast<std::uint32_t>(group.size()));
+    });
+}
+#endif
+
 TEST_P(Collectives, CollectAcceptsDifferentCounts) {
     run([](ThreadGroup& group, std::byte* memory) {
         const auto given = [](int member) { return static_cast<std::uint64_t>(member % 3) * 5; };
@@ -313,6 +352,30 @@ TEST(Kernels, CombineSixteenBitsAsFloat) {
     product.finish(rounded, accumulators, 2);
     EXPECT_EQ(static_cast<float>(rounded[0]), 1.0F);
     EXPECT_EQ(static_cast<float>(rounded[1]), 9.0F);
+}
+
+template <class T>
+void expect_nan_from_any_place(ReduceElement element) {
+    const T nan = std::numeric_limits<T>::quiet_NaN();
+    for (const ReduceOperation operation : {ReduceOperation::max, ReduceOperation::min}) {
+        T results[] = {nan, 1, 2, nan};
+        const T with[] = {1, nan, 3, nan};
+        reduce_kernel_of(operation, element)(results, with, 4);
+        EXPECT_TRUE(std::isnan(results[0]));
+        EXPECT_TRUE(std::isnan(results[1]));
+        EXPECT_EQ(results[2], operation == ReduceOperation::max ? 3 : 2);
+        EXPECT_TRUE(std::isnan(results[3]));
+    }
+}
+
+TEST(Kernels, ANanIsTheLargestAndTheSmallest) {
+    expect_nan_from_any_place<float>(ReduceElement::f32);
+    expect_nan_from_any_place<double>(ReduceElement::f64);
+    expect_nan_from_any_place<long double>(ReduceElement::f80);
+    float result = 1;  // an accumulator
+    const npu::half nan = npu::half::from_bits(0x7E00);
+    reduce_kernel_of(ReduceOperation::max, ReduceElement::f16)(&result, &nan, 1);
+    EXPECT_TRUE(std::isnan(result));
 }
 
 TEST(Kernels, WrapAroundAndKeepTheSign) {
