@@ -34,8 +34,9 @@ Status DeviceConfig::validate() const {
         return out_of_range("ub_reserved", number(ub_reserved), "a multiple of 32 below ub_bytes");
     }
     if (workers < 1 || workers > 64) return out_of_range("workers", workers, "1 to 64");
-    if (stack_bytes < 4 * page || stack_bytes > (std::size_t{1} << 30)) {
-        return out_of_range("stack_bytes", number(stack_bytes), "16 KiB to 1 GiB");
+    // A collective on a stream needs three blocks of 8 KiB and the frames of a transport.
+    if (stack_bytes < 16 * page || stack_bytes > (std::size_t{1} << 30)) {
+        return out_of_range("stack_bytes", number(stack_bytes), "64 KiB to 1 GiB");
     }
     if (wait_timeout.count() < 0)
         return out_of_range("wait_timeout (ns)", wait_timeout.count(), "0 (no timeout) or more");

@@ -305,7 +305,7 @@ TEST(DeviceConfig, RejectsSizesOutOfRange) {
     refused({.ub_bytes = 1000}, "ub_bytes is 1000");
     refused({.ub_bytes = 4096, .ub_reserved = 4096}, "ub_reserved");
     refused({.workers = 0}, "workers");
-    refused({.stack_bytes = 100}, "stack_bytes");
+    refused({.stack_bytes = 60 * 1024}, "64 KiB to 1 GiB");
     refused({.wait_timeout = milliseconds(-1)}, "wait_timeout");
     refused({.launch_timeout = milliseconds(-1)}, "launch_timeout");
 }
