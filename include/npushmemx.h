@@ -8,9 +8,10 @@
  *
  * Parameters: id: 128 bytes, the same on all ranks; rank, nranks: number of this process, and number of processes;
  * flags: of NPUSHMEMX_INIT_; attr: made by NPUSHMEMX_INIT_ATTR_INITIALIZER; pes_per_node, pes_per_core: receive the
- * values, may be NULL; config, config_mask: parameters of a team, and which of them count; npes: number of PEs of the
- * team; pe_idx_in_team: the caller's number in it, different on every PE; addr, length: memory of the program, and its
- * size in bytes (unregister_symmetric: the symmetric address). */
+ * values, may be NULL; requested, provided: as for npushmem_init_thread; config, config_mask: parameters of a team, and
+ * which of them count; npes: number of PEs of the team; pe_idx_in_team: the caller's number in it, different on every
+ * PE; index: the number of a team, for interfaces with numbers; addr, length: memory of the program, and its size in
+ * bytes (unregister_symmetric: the symmetric address). */
 #ifndef NPUSHMEMX_H
 #define NPUSHMEMX_H
 
@@ -71,6 +72,10 @@ NPUSHMEM_API int npushmemx_get_uniqueid(npushmemx_uniqueid_t* id);
 NPUSHMEM_API int npushmemx_set_attr_uniqueid_args(int rank, int nranks, const npushmemx_uniqueid_t* id,
                                                   npushmemx_init_attr_t* attr);
 NPUSHMEM_API int npushmemx_init_attr(unsigned int flags, npushmemx_init_attr_t* attr);
+/* For <nvshmem.h>: as init_attr, with a level of thread support as in npushmem_init_thread; provided may be NULL. With
+ * ends_process not 0 a failed start ends the process with status 1, unless NPUSHMEM_ON_ERROR is "report". */
+NPUSHMEM_API int npushmemx_nvshmem_init(unsigned int flags, npushmemx_init_attr_t* attr, int requested, int* provided,
+                                        int ends_process);
 
 /* ---- Teams of any PEs ----------------------------------------------------------------------------------------------
  * A team of any PEs in any order; no other PE takes part. One of the members makes an id, the program passes it to the
@@ -117,6 +122,13 @@ NPUSHMEM_API int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team
 /* The PEs that have this PE's number in NPUSHMEMX_TEAM_NODE, one of each host that has so many PEs, in the order of the
  * hosts. */
 #define NPUSHMEMX_TEAM_SAME_MYPE_NODE ((npushmem_team_t)4)
+
+/* For interfaces in which a team is a number: the number of a handle, and the handle of a number. The predefined teams
+ * are 0 to 3 in the order of their constants, others have small numbers from 4 on, and NPUSHMEM_TEAM_INVALID is -1. The
+ * number of a destroyed team may become that of a later one. The handle of a number without a team is
+ * NPUSHMEM_TEAM_INVALID, or the handle of a team that was destroyed, with which calls fail. Any thread; no report. */
+NPUSHMEM_API int32_t npushmemx_team_to_index(npushmem_team_t team);
+NPUSHMEM_API npushmem_team_t npushmemx_team_from_index(int32_t index);
 
 /* ---- Continuing without dead PEs -----------------------------------------------------------------------------------
  * With NPUSHMEM_ON_PEER_DEATH=survive a job goes on when a PE dies. A call that needs the dead PE fails with
@@ -200,6 +212,12 @@ NPUSHMEM_API void npushmemx_ctx_flush(npushmem_ctx_t ctx);
 /* Sets the 64-bit signal word of `pe` to `signal`, or adds `signal` to it, as npushmem_signal_set and
  * npushmem_signal_add do. sig_op: NPUSHMEM_SIGNAL_OP_SET or NPUSHMEM_SIGNAL_OP_ADD. */
 NPUSHMEM_API void npushmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);
+
+/* Conversions of numbers of 16 bits. Those from float round to nearest, ties to even; overflow gives infinity. */
+NPUSHMEM_API npushmemx_half_t npushmemx_float_to_half(float value);
+NPUSHMEM_API float npushmemx_half_to_float(npushmemx_half_t value);
+NPUSHMEM_API npushmemx_bfloat16_t npushmemx_float_to_bfloat16(float value);
+NPUSHMEM_API float npushmemx_bfloat16_to_float(npushmemx_bfloat16_t value);
 
 /* The functions of npushmem/functions/rma.h and npushmem/functions/collectives.h for half and bfloat16, such as
  * npushmemx_half_put and npushmemx_bfloat16_sum_reduce. Reductions and scans combine in float and round once, at the

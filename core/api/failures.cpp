@@ -236,6 +236,10 @@ void fail_start(std::string_view function, const Status& status) {
 
 void fail_program(std::string_view function, const Status& status) {
     fail_start(function, status);
+    end_program();
+}
+
+void end_program() {
     if (on_error_policy(nullptr) != "report") std::exit(EXIT_FAILURE);
 }
 

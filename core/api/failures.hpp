@@ -61,6 +61,8 @@ void fail_start(std::string_view function, const Status& status);
 
 // As fail_start, where the standard requires that the program ends: it does, unless NPUSHMEM_ON_ERROR is "report".
 void fail_program(std::string_view function, const Status& status);
+// The same after a failure that was reported.
+void end_program();
 
 // Returns this thread's last failure. The program then knows the thread's failures since the last clear_failure.
 const Status& last_failure();

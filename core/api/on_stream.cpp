@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <cstring>
 #include <memory>
 
 #include "core/api/stream_queue.hpp"
@@ -14,7 +15,11 @@ namespace npushmem::api {
 Result<npu::Stream*> stream_of(npushmemx_stream_t handle) {
     Runtime* up = runtime_unnoted();
     if (up == nullptr) return not_running();
-    if (handle != nullptr) return reinterpret_cast<npu::Stream*>(handle);
+    if (handle != nullptr) {
+        auto* const stream = reinterpret_cast<npu::Stream*>(handle);
+        Status bound = up->npu().bind(*stream);
+        return bound.ok() ? Result<npu::Stream*>(stream) : Result<npu::Stream*>(bound);
+    }
     auto device = up->npu().device();
     if (!device.ok()) return device.status();
     return &device.value()->default_stream();
@@ -50,12 +55,12 @@ using npushmem::npu::Stream;
 extern "C" {
 
 int npushmemx_stream_create(npushmemx_stream_t* stream) {
-    Runtime* up = runtime_unnoted();
-    if (up == nullptr) return report_code(__func__, not_running());
     if (stream == nullptr) return report_code(__func__, {Code::argument, "stream is NULL"});
-    auto device = up->npu().device();
-    if (device.ok()) *stream = reinterpret_cast<npushmemx_stream_t>(new Stream(*device.value()));
-    return report_code(__func__, device.status());
+    auto made = std::make_unique<Stream>();
+    Runtime* up = runtime_unnoted();
+    const Status bound = up == nullptr ? Status{} : up->npu().bind(*made);
+    if (bound.ok()) *stream = reinterpret_cast<npushmemx_stream_t>(made.release());
+    return report_code(__func__, bound);
 }
 
 int npushmemx_stream_destroy(npushmemx_stream_t stream) {
@@ -67,6 +72,21 @@ int npushmemx_stream_destroy(npushmemx_stream_t stream) {
 int npushmemx_stream_synchronize(npushmemx_stream_t stream) {
     const auto found = stream_of(stream);
     return report_code(__func__, found.ok() ? found.value()->synchronize() : found.status());
+}
+
+int npushmemx_device_synchronize(void) {
+    Runtime* up = runtime_unnoted();
+    if (up == nullptr) return report_code(__func__, not_running());
+    auto device = up->npu().device();
+    return report_code(__func__, device.ok() ? device.value()->synchronize() : device.status());
+}
+
+int npushmemx_memcpy_on_stream(void* dest, const void* source, size_t bytes, npushmemx_stream_t stream) {
+    return queue(__func__, stream, [=](Core&) { std::memcpy(dest, source, bytes); });
+}
+
+int npushmemx_memset_on_stream(void* dest, int value, size_t bytes, npushmemx_stream_t stream) {
+    return queue(__func__, stream, [=](Core&) { std::memset(dest, value, bytes); });
 }
 
 int npushmemx_barrier_on_stream(npushmem_team_t team, npushmemx_stream_t stream) {

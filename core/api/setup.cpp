@@ -32,17 +32,24 @@ int refuse(const char* function, Code code, const std::string& message) {
     return static_cast<int>(code);
 }
 
+std::string no_such_rank(int rank, int nranks) {
+    return fmt::format("rank {} of {} ranks does not exist", rank, nranks);
+}
+
 StartRequest compiled_with(int major, int minor, int patch) {
     StartRequest request;
     request.compiled_with = {major, minor, patch};
     return request;
 }
 
+std::string thread_level_error(int requested) {
+    return fmt::format("thread level {}: expected SINGLE (0) to MULTIPLE (3)", requested);
+}
+
 int start_thread(int requested, int* provided, const StartRequest& request) {
     constexpr const char* function = "npushmem_init_thread";
     if (requested < NPUSHMEM_THREAD_SINGLE || requested > NPUSHMEM_THREAD_MULTIPLE)
-        return refuse(function, Code::argument,
-                      fmt::format("thread level {}: expected SINGLE (0) to MULTIPLE (3)", requested));
+        return refuse(function, Code::argument, thread_level_error(requested));
     const int code = start_or_report(function, request);
     if (code == 0) raise_thread_level(requested);
     if (provided != nullptr) *provided = thread_level();
@@ -173,8 +180,7 @@ int npushmemx_set_attr_uniqueid_args(int rank, int nranks, const npushmemx_uniqu
                                      npushmemx_init_attr_t* attr) {
     if (id == nullptr || attr == nullptr)
         return refuse(__func__, Code::argument, id == nullptr ? "id is NULL" : "attr is NULL");
-    if (nranks < 1 || rank < 0 || rank >= nranks)
-        return refuse(__func__, Code::range, fmt::format("rank {} of {} ranks does not exist", rank, nranks));
+    if (nranks < 1 || rank < 0 || rank >= nranks) return refuse(__func__, Code::range, no_such_rank(rank, nranks));
     attr->rank = rank;
     attr->nranks = nranks;
     attr->uniqueid = *id;
@@ -202,11 +208,25 @@ int npushmemx_init_attr(unsigned int flags, npushmemx_init_attr_t* attr) {
     if ((flags & NPUSHMEMX_INIT_WITH_UNIQUEID) != 0) {
         if (attr->nranks < 1)
             return refuse(__func__, Code::argument, "attr has no rank; call npushmemx_set_attr_uniqueid_args first");
+        if (attr->rank < 0 || attr->rank >= attr->nranks)
+            return refuse(__func__, Code::range, no_such_rank(attr->rank, attr->nranks));
         request.rank = attr->rank;
         request.nranks = attr->nranks;
         std::memcpy(request.uniqueid.emplace().data(), attr->uniqueid.bytes, sizeof attr->uniqueid.bytes);
     }
     return start_or_report(__func__, request);
+}
+
+int npushmemx_nvshmem_init(unsigned int flags, npushmemx_init_attr_t* attr, int requested, int* provided,
+                           int ends_process) {
+    int code = 0;
+    if (requested < NPUSHMEM_THREAD_SINGLE || requested > NPUSHMEM_THREAD_MULTIPLE)
+        code = refuse(__func__, Code::argument, thread_level_error(requested));
+    if (code == 0) code = npushmemx_init_attr(flags, attr);
+    if (code == 0) raise_thread_level(requested);
+    if (provided != nullptr) *provided = thread_level();
+    if (code != 0 && ends_process != 0) end_program();
+    return code;
 }
 
 int npushmemx_last_error(const char** message) {

@@ -42,6 +42,11 @@ int queue_strided(const char* function, StridedCall call, void* dest, const void
     });
 }
 
+int queue_get(const char* function, void* dest, const void* source, std::uint64_t bytes, int pe,
+              npushmemx_stream_t stream) {
+    return queue_call(function, stream, [=] { npushmem_getmem(dest, source, bytes, pe); });
+}
+
 // Puts a value that the launch holds.
 int queue_value(const char* function, void* dest, const void* value, std::size_t bytes, int pe,
                 npushmemx_stream_t stream) {
@@ -53,17 +58,22 @@ int queue_value(const char* function, void* dest, const void* value, std::size_t
     });
 }
 
+// Fills *value when all that the stream has queued before has ended. A failure of the stream stays in it.
+void get_value(const char* function, void* value, const void* source, std::size_t bytes, int pe,
+               npushmemx_stream_t stream) {
+    if (queue_get(function, value, source, bytes, pe, stream) != 0) return;
+    npu::Event got;
+    Status done = got.record(*stream_of(stream).value());
+    if (done.ok()) done = got.synchronize();
+    if (!done.ok()) fail(function, done);
+}
+
 int queue_put(const char* function, void* dest, const void* source, std::uint64_t bytes, int pe,
               npushmemx_stream_t stream) {
     return queue_call(function, stream, [=] {
         npushmem_putmem(dest, source, bytes, pe);
         npushmem_quiet();
     });
-}
-
-int queue_get(const char* function, void* dest, const void* source, std::uint64_t bytes, int pe,
-              npushmemx_stream_t stream) {
-    return queue_call(function, stream, [=] { npushmem_getmem(dest, source, bytes, pe); });
 }
 
 int queue_put_signal(const char* function, void* dest, const void* source, std::uint64_t bytes, std::uint64_t* sig_addr,
@@ -80,6 +90,13 @@ int queue_put_signal(const char* function, void* dest, const void* source, std::
 template <class T>
 int p_on_stream(const char* function, T* dest, T value, int pe, npushmemx_stream_t stream) {
     return queue_value(function, dest, &value, sizeof value, pe, stream);
+}
+
+template <class T>
+T g_on_stream(const char* function, const T* source, int pe, npushmemx_stream_t stream) {
+    T value{};
+    get_value(function, &value, source, sizeof value, pe, stream);
+    return value;
 }
 
 #define NPUSHMEM_TRANSFER(NAME, CALL)                                                         \

@@ -261,6 +261,20 @@ void* npushmem_team_ptr(npushmem_team_t team, const void* object, int pe) {
     return npushmem_ptr(object, found->members().at(pe));
 }
 
+int32_t npushmemx_team_to_index(npushmem_team_t team) {
+    const std::uintptr_t number = number_of(team);
+    if (number <= TeamTable::predefined_teams) return static_cast<int32_t>(number) - 1;
+    return TeamTable::slot_of({number});
+}
+
+npushmem_team_t npushmemx_team_from_index(int32_t index) {
+    if (index < TeamTable::predefined_teams)
+        return reinterpret_cast<npushmem_team_t>(index < 0 ? std::uintptr_t{0}
+                                                           : static_cast<std::uintptr_t>(index) + 1);
+    Runtime* up = runtime_unnoted();
+    return up != nullptr ? handle_of(up->teams().name_at(index)) : NPUSHMEM_TEAM_INVALID;
+}
+
 int npushmemx_team_get_uniqueid(npushmemx_team_uniqueid_t* uniqueid) {
     Runtime* up = runtime();
     if (up == nullptr) return report_code(__func__, not_running());

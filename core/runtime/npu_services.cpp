@@ -223,6 +223,14 @@ Result<npu::Device*> NpuServices::device() {
     return &binding_->device();
 }
 
+Status NpuServices::bind(npu::Stream& stream) {
+    const auto found = device();
+    if (!found.ok()) return found.status();
+    const std::lock_guard guard(lock_);
+    if (!stream.has_device()) stream = npu::Stream(*found.value());
+    return {};
+}
+
 void NpuServices::close() {
     if (binding_) (void)binding_->device().synchronize();
     binding_.reset();

@@ -130,6 +130,8 @@ public:
 
     // Returns this PE's emulated NPU, which the first call creates. Any thread.
     Result<npu::Device*> device();
+    // Gives a stream without a device this one. Any thread.
+    Status bind(npu::Stream& stream);
     // Completes the kernels that are still queued, then destroys the NPU. No other thread uses it any more.
     void close();
 

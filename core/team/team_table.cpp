@@ -16,8 +16,6 @@ TeamName name_of(int slot, std::uint32_t use) {
     return {(std::uint64_t{use} << slot_bits) | static_cast<std::uint64_t>(slot)};
 }
 
-std::size_t slot_of(TeamName name) { return static_cast<std::size_t>(name.value & ((1U << slot_bits) - 1)); }
-
 Status no_free_slot() {
     return {Code::memory, fmt::format("no slot for the team was free on all PEs in {} attempts", max_split_attempts)};
 }
@@ -85,15 +83,24 @@ Status TeamTable::begin_predefined(Members shared, bool all_mapped) {
     return world().barrier().choose(resources_.algorithm).status().within("NPUSHMEM_BARRIER_ALGO");
 }
 
+int TeamTable::slot_of(TeamName name) { return static_cast<int>(name.value & ((1U << slot_bits) - 1)); }
+
+TeamName TeamTable::name_at(int slot) {
+    if (slot < predefined_teams || slot >= slots_.count()) return {};
+    const std::lock_guard guard(lock_);
+    const std::uint32_t use = uses_[static_cast<std::size_t>(slot)];
+    return use != 0 ? name_of(slot, use) : TeamName{};
+}
+
 Team* TeamTable::find(TeamName name) const {
-    const std::size_t slot = slot_of(name);
+    const auto slot = static_cast<std::size_t>(slot_of(name));
     if (slot >= names_.size() || name.value == 0) return nullptr;
     // Acquire. Partner: the release in begin().
     return names_[slot].load(std::memory_order_acquire) == name.value ? teams_[slot].get() : nullptr;
 }
 
 bool TeamTable::existed(TeamName name) {
-    const std::size_t slot = slot_of(name);
+    const auto slot = static_cast<std::size_t>(slot_of(name));
     const std::uint64_t use = name.value >> slot_bits;
     const std::lock_guard guard(lock_);
     return slot < uses_.size() && use >= 1 && use <= uses_[slot] && find(name) == nullptr;
@@ -198,7 +205,7 @@ Status TeamTable::destroy(TeamName name) {
     if (team == nullptr) return {Code::argument, "the team does not exist, or no longer exists"};
     Status left = leave(*team);
     if (!left.ok() && left.code() != Code::peer_dead) return left;
-    const std::size_t slot = slot_of(name);
+    const auto slot = static_cast<std::size_t>(slot_of(name));
     names_[slot].store(0, std::memory_order_release);
     teams_[slot].reset();
     if (left.ok()) slots_.release(static_cast<int>(slot));

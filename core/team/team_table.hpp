@@ -26,6 +26,7 @@ class TeamTable {
 public:
     // Bytes of each slice for teams' state and messages, so that even a job of a million PEs has room for teams.
     static constexpr std::uint64_t pool_bytes = 8ULL << 20;
+    static constexpr int predefined_teams = 4;
 
     // `pool` is the offset of these bytes in every slice. The world is slot 0, `shared` is slot 1: PEs that all map
     // each other, equal on each of them. Slots 2 and 3: the PEs of this host, and those with this PE's local index on
@@ -41,6 +42,12 @@ public:
     [[nodiscard]] Team& same_local_index() { return *teams_[3]; }
     // Null when no team has that name, or no longer.
     [[nodiscard]] Team* find(TeamName name) const;
+
+    // The slot of a team is a small number; slots of predefined teams are 0 to 3. A later team may get the slot of a
+    // destroyed one.
+    [[nodiscard]] static int slot_of(TeamName name);
+    // Returns the team in the slot, or else the last one that was there; no name if there was none.
+    [[nodiscard]] TeamName name_at(int slot);
 
     // Returns whether a team of this name existed on this PE, for messages.
     [[nodiscard]] bool existed(TeamName name);
@@ -74,8 +81,6 @@ public:
     [[nodiscard]] const TeamResources& resources() const { return resources_; }
 
 private:
-    static constexpr int predefined_teams = 4;
-
     TeamTable(TeamResources resources, std::uint64_t pool, TeamSlots::Commit commit);
     Status begin_predefined(Members shared, bool all_mapped);
     Status leave(Team& team);

@@ -32,12 +32,20 @@ extern "C" {
  * npushmem::npu::device() is a stream too: npushmem/npu/on_stream.hpp. */
 typedef struct npushmemx_stream_s* npushmemx_stream_t;
 
-/* Makes a stream; *stream receives it. Call it between init and finalize; destroy each stream before finalize. */
+/* Makes a stream; *stream receives it. Also before init: then the stream gets this PE's device at its first use. A
+ * stream that was used belongs to this run of the library: destroy it before finalize, or later, when its operations
+ * have ended. Streams do not wait for each other, nor for the default stream. */
 NPUSHMEM_API int npushmemx_stream_create(npushmemx_stream_t* stream);
 /* Waits for the queued operations, then destroys the stream. Returns a failure that no call has returned yet. */
 NPUSHMEM_API int npushmemx_stream_destroy(npushmemx_stream_t stream);
 /* Waits for the queued operations; returns the first failure since the last call, 0 if there was none. */
 NPUSHMEM_API int npushmemx_stream_synchronize(npushmemx_stream_t stream);
+/* The same for all streams of this PE's device. */
+NPUSHMEM_API int npushmemx_device_synchronize(void);
+
+/* As memcpy and memset, on any memory of this process. */
+NPUSHMEM_API int npushmemx_memcpy_on_stream(void* dest, const void* source, size_t bytes, npushmemx_stream_t stream);
+NPUSHMEM_API int npushmemx_memset_on_stream(void* dest, int value, size_t bytes, npushmemx_stream_t stream);
 
 /* Collective over the team: quiet, then a barrier of all members. */
 NPUSHMEM_API int npushmemx_barrier_on_stream(npushmem_team_t team, npushmemx_stream_t stream);

@@ -27,6 +27,8 @@ NPUSHMEM_NPU_EXPORT Status enqueue(Stream& stream, const LaunchConfig& config, s
 // concurrently. Any thread may call all functions, but not from inside a kernel.
 class NPUSHMEM_NPU_EXPORT Stream {
 public:
+    // A stream without a device, like one that was moved from: launches return Code::state.
+    Stream() = default;
     explicit Stream(Device& device);
     Stream(Stream&&) noexcept;
     Stream& operator=(Stream&&) noexcept;
@@ -48,6 +50,7 @@ public:
     // Entries queued after this call wait until the work recorded by `event` has ended. A never-recorded event counts
     // as ended.
     Status wait(const Event& event);
+    [[nodiscard]] bool has_device() const { return state_ != nullptr; }
     // The device's barrier choice.
     [[nodiscard]] BarrierChoice barrier_choice() const;
     // Calls synchronize() and closes the stream: later launches return Code::state.

@@ -23,6 +23,7 @@ struct StreamForms {
     using Signalled = int (*)(T*, const T*, std::size_t, std::uint64_t*, std::uint64_t, int, int, Stream);
     std::string name;
     int (*p)(T*, T, int, Stream);
+    T (*g)(const T*, int, Stream);
     Transfer put, put_nbi, get, get_nbi;
     Strided iput, iget;
     Signalled put_signal, put_signal_nbi;
@@ -69,7 +70,10 @@ public:
         compare("put, back by get", source[4], got[4]);
         compare("put_nbi, back by get_nbi", source[5], got[count + 5]);
         compare("iput, back by iget", source[2 * 6], got[2 * count + 6]);
-        if (forms_.p != nullptr) compare("p", value(job_.left(), 3), row(0)[0]);
+        if (forms_.p != nullptr) {
+            compare("p", value(job_.left(), 3), row(0)[0]);
+            compare("g", source[3], forms_.g(row(0), to, stream_));
+        }
         compare("put_signal", value(job_.left(), count - 1), row(4)[count - 1]);
         compare("put_signal_nbi", value(job_.left(), count - 1), row(5)[count - 1]);
         npushmem_barrier_all();
@@ -97,7 +101,7 @@ void test_transfers(Checker& check, const Job& job, Stream stream) {
 #define TEST_TYPE(NAME, TYPE)                                                                                          \
     TransferTest<TYPE>(                                                                                                \
         check, job,                                                                                                    \
-        {#NAME, npushmemx_##NAME##_p_on_stream, npushmemx_##NAME##_put_on_stream,                                      \
+        {#NAME, npushmemx_##NAME##_p_on_stream, npushmemx_##NAME##_g_on_stream, npushmemx_##NAME##_put_on_stream,      \
          npushmemx_##NAME##_put_nbi_on_stream, npushmemx_##NAME##_get_on_stream, npushmemx_##NAME##_get_nbi_on_stream, \
          npushmemx_##NAME##_iput_on_stream, npushmemx_##NAME##_iget_on_stream,                                         \
          npushmemx_##NAME##_put_signal_on_stream, npushmemx_##NAME##_put_signal_nbi_on_stream},                        \
@@ -116,15 +120,15 @@ void test_transfers(Checker& check, const Job& job, Stream stream) {
     [](B* d, const B* s, std::size_t n, std::uint64_t* word, std::uint64_t v, int op, int pe, Stream t) { \
         return npushmemx_##NAME##_on_stream(d, s, n, word, v, op, pe, t);                                 \
     }
-#define TEST_SIZE(BITS, BYTES)                                                                                        \
-    {                                                                                                                 \
-        using B = Block<BYTES>;                                                                                       \
-        TransferTest<B>(check, job,                                                                                   \
-                        {#BITS " bits", nullptr, TRANSFER(put##BITS), TRANSFER(put##BITS##_nbi), TRANSFER(get##BITS), \
-                         TRANSFER(get##BITS##_nbi), STRIDED(iput##BITS), STRIDED(iget##BITS),                         \
-                         SIGNALLED(put##BITS##_signal), SIGNALLED(put##BITS##_signal_nbi)},                           \
-                        stream)                                                                                       \
-            .run();                                                                                                   \
+#define TEST_SIZE(BITS, BYTES)                                                                                     \
+    {                                                                                                              \
+        using B = Block<BYTES>;                                                                                    \
+        TransferTest<B>(check, job,                                                                                \
+                        {#BITS " bits", nullptr, nullptr, TRANSFER(put##BITS), TRANSFER(put##BITS##_nbi),          \
+                         TRANSFER(get##BITS), TRANSFER(get##BITS##_nbi), STRIDED(iput##BITS), STRIDED(iget##BITS), \
+                         SIGNALLED(put##BITS##_signal), SIGNALLED(put##BITS##_signal_nbi)},                        \
+                        stream)                                                                                    \
+            .run();                                                                                                \
     }
     NPUSHMEM_FOR_EACH_SIZE(TEST_SIZE)
 #undef TEST_SIZE
@@ -277,6 +281,10 @@ void test_failures(Checker& check, const Job& job, Stream stream) {
     check.equal("no operation", 0,
                 npushmemx_signal_op_on_stream(reinterpret_cast<std::uint64_t*>(word), 1, 7, 0, stream));
     check.that("its failure", npushmemx_stream_synchronize(stream) != 0);
+    npushmemx_clear_error();
+    check.equal("g from nobody", 0, npushmemx_int_g_on_stream(word, job.npes, stream));
+    check.failed_with("g from nobody", NPUSHMEM_E_RANGE, {"npushmemx_int_g_on_stream"});
+    check.equal("the failure stays in the stream", int{NPUSHMEM_E_RANGE}, npushmemx_stream_synchronize(stream));
     npushmemx_clear_error();
     npushmem_barrier_all();
     npushmem_free(word);

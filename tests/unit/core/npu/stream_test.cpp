@@ -251,6 +251,12 @@ TEST_F(StreamTest, ClosedMovedAndOrphanedStreamsRejectLaunches) {
     EXPECT_TRUE(launch(to, 1, kernel).ok());
     EXPECT_TRUE(to.synchronize().ok());
 
+    Stream without_device;
+    EXPECT_FALSE(without_device.has_device());
+    EXPECT_EQ(launch(without_device, 1, kernel).code(), Code::state);
+    without_device = Stream(*pe.device);
+    EXPECT_TRUE(without_device.has_device());
+
     auto device = std::move(Device::create({}, pe.fabric)).value();
     Stream orphan(*device);
     Event event;

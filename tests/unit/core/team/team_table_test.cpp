@@ -30,6 +30,8 @@ TEST(TeamTable, HasThePredefinedTeams) {
     EXPECT_EQ(world.table(1).shared().members().text(), "PEs 0 to 2, every 1");
     EXPECT_EQ(world.table(0).find({}), nullptr);
     EXPECT_FALSE(world.table(0).existed({}));
+    for (const int slot : {-1, 0, TeamTable::predefined_teams, 1 << 20})
+        EXPECT_EQ(world.table(0).name_at(slot), TeamName{}) << slot;
 }
 
 // A name is never reused: the name of a destroyed team names nothing, though its slot serves another team.
@@ -50,7 +52,10 @@ TEST(TeamTable, ReusesSlotsButNotNames) {
             ASSERT_NE(table.find(made), nullptr);
             ASSERT_FALSE(table.existed(made));
             ASSERT_TRUE(table.find(made)->sync().ok());
+            const int slot = TeamTable::slot_of(made);
+            ASSERT_EQ(table.name_at(slot), made);
             ASSERT_TRUE(table.destroy(made).ok());
+            ASSERT_EQ(table.name_at(slot), made);  // for a message; the table does not find it
             ASSERT_EQ(table.destroy(made).code(), Code::argument);
             last = made;
         }
