@@ -8,6 +8,8 @@
 #include <string.h>
 #ifdef WITH_MPI
 #include <mpi.h>
+#elif defined(WITH_SHMEM)
+#include <shmem.h>
 #else
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,8 +51,8 @@ static int sixteen_bits(int me, int n, cudaStream_t stream) {
     half* a = (half*)nvshmem_malloc(2 * count * sizeof(half));
     __nv_bfloat16* b = (__nv_bfloat16*)nvshmem_malloc(2 * count * sizeof(__nv_bfloat16));
     for (int i = 0; i < count; ++i) {
-        memcpy(a + i, half_bits + number(me, i), sizeof *a);
-        memcpy(b + i, bfloat16_bits + number(me, i), sizeof *b);
+        memcpy((void*)(a + i), half_bits + number(me, i), sizeof *a);
+        memcpy((void*)(b + i), bfloat16_bits + number(me, i), sizeof *b);
     }
     bad += nvshmemx_half_max_reduce_on_stream(NVSHMEM_TEAM_WORLD, a + count, a, count, stream) != 0;
     bad += nvshmemx_bfloat16_min_reduce_on_stream(NVSHMEM_TEAM_WORLD, b + count, b, count, stream) != 0;
@@ -101,6 +103,16 @@ int main(int argc, char** argv) {
     return failed;
 }
 
+#elif defined(WITH_SHMEM)
+
+int main(void) {
+    shmem_init();
+    nvshmemx_init_attr_t attr = NVSHMEMX_INIT_ATTR_INITIALIZER;
+    const int failed = nvshmemx_init_attr(NVSHMEMX_INIT_WITH_SHMEM, &attr) != 0 || work(shmem_my_pe(), shmem_n_pes());
+    shmem_finalize();
+    return failed;
+}
+
 #else
 
 /* Rank 0 makes the id and passes it to the others through a pipe. */
@@ -112,6 +124,7 @@ static int start(int rank, int size, const int* ends) {
     failed += rank != 0 && read(ends[0], &id, sizeof id) != (ssize_t)sizeof id;
     nvshmemx_init_attr_t attr = NVSHMEMX_INIT_ATTR_INITIALIZER;
     nvshmemx_set_attr_uniqueid_args(rank, size, &id, &attr);
+    failed += attr.args.uid_args.id != &id;
     return failed != 0 || nvshmemx_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attr) != 0 || work(rank, size);
 }
 
