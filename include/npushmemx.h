@@ -72,8 +72,9 @@ NPUSHMEM_API int npushmemx_get_uniqueid(npushmemx_uniqueid_t* id);
 NPUSHMEM_API int npushmemx_set_attr_uniqueid_args(int rank, int nranks, const npushmemx_uniqueid_t* id,
                                                   npushmemx_init_attr_t* attr);
 NPUSHMEM_API int npushmemx_init_attr(unsigned int flags, npushmemx_init_attr_t* attr);
-/* For <nvshmem.h>: as init_attr, with a level of thread support as in npushmem_init_thread; provided may be NULL. With
- * ends_process not 0 a failed start ends the process with status 1, unless NPUSHMEM_ON_ERROR is "report". */
+/* For <nvshmem.h>, whose flags it takes: as init_attr, with a level of thread support as in npushmem_init_thread;
+ * provided may be NULL. With ends_process not 0 a failed start ends the process with status 1, unless NPUSHMEM_ON_ERROR
+ * is "report". */
 NPUSHMEM_API int npushmemx_nvshmem_init(unsigned int flags, npushmemx_init_attr_t* attr, int requested, int* provided,
                                         int ends_process);
 

@@ -56,6 +56,20 @@ int start_thread(int requested, int* provided, const StartRequest& request) {
     return code;
 }
 
+// The flags of npushmemx_init_attr for those of NVSHMEM.
+Result<unsigned> own_flags(unsigned nvshmem) {
+    constexpr unsigned mpi_comm = 2;
+    constexpr unsigned shmem = 4;
+    constexpr unsigned uniqueid = 8;
+    if ((nvshmem & ~(mpi_comm | shmem | uniqueid)) != 0)
+        return Status{Code::argument, fmt::format("flags {:#x}: expected 0 or one of NVSHMEMX_INIT_WITH_MPI_COMM (2), "
+                                                  "NVSHMEMX_INIT_WITH_SHMEM (4) and NVSHMEMX_INIT_WITH_UNIQUEID (8)",
+                                                  nvshmem)};
+    return ((nvshmem & mpi_comm) != 0 ? NPUSHMEMX_INIT_WITH_MPI_COMM : 0U) |
+           ((nvshmem & shmem) != 0 ? NPUSHMEMX_INIT_WITH_SHMEM : 0U) |
+           ((nvshmem & uniqueid) != 0 ? NPUSHMEMX_INIT_WITH_UNIQUEID : 0U);
+}
+
 // The service of the ids that this process has made. It must live while ranks may join, which only the program knows,
 // so it is never destroyed.
 struct IdService {
@@ -222,7 +236,8 @@ int npushmemx_nvshmem_init(unsigned int flags, npushmemx_init_attr_t* attr, int 
     int code = 0;
     if (requested < NPUSHMEM_THREAD_SINGLE || requested > NPUSHMEM_THREAD_MULTIPLE)
         code = refuse(__func__, Code::argument, thread_level_error(requested));
-    if (code == 0) code = npushmemx_init_attr(flags, attr);
+    const auto own = own_flags(flags);
+    if (code == 0) code = own.ok() ? npushmemx_init_attr(own.value(), attr) : report_code(__func__, own.status());
     if (code == 0) raise_thread_level(requested);
     if (provided != nullptr) *provided = thread_level();
     if (code != 0 && ends_process != 0) end_program();

@@ -19,7 +19,6 @@
 define NPUSHMEM_NO_CUDA_NAMES"
 #endif
 
-#include <limits.h>
 #include <string.h>
 
 #include "npushmem/nvshmem_types.h"
@@ -57,22 +56,13 @@ extern "C" {
 static inline int npushmem_nv_start(unsigned int flags, const nvshmemx_init_attr_t* given, int requested, int* provided,
                                     int ends_process) {
     npushmemx_init_attr_t attr = NPUSHMEMX_INIT_ATTR_INITIALIZER;
-    const unsigned int ways = NVSHMEMX_INIT_WITH_MPI_COMM | NVSHMEMX_INIT_WITH_SHMEM | NVSHMEMX_INIT_WITH_UNIQUEID;
-    unsigned int own = flags & ~ways ? ~7U : 0; /* NVSHMEMX_INIT_THREAD_PES and unknown bits are refused */
-    if (flags & NVSHMEMX_INIT_WITH_SHMEM) own |= NPUSHMEMX_INIT_WITH_SHMEM;
-    if (flags & NVSHMEMX_INIT_WITH_MPI_COMM) {
-        own |= NPUSHMEMX_INIT_WITH_MPI_COMM;
-        if (given != 0) attr.attribute = given->mpi_comm;
+    if ((flags & NVSHMEMX_INIT_WITH_MPI_COMM) != 0 && given != 0) attr.attribute = given->mpi_comm;
+    if ((flags & NVSHMEMX_INIT_WITH_UNIQUEID) != 0 && given != 0 && given->args.uid_args.id != 0) {
+        attr.rank = given->args.uid_args.myrank;
+        attr.nranks = given->args.uid_args.nranks;
+        memcpy(&attr.uniqueid, given->args.uid_args.id, sizeof attr.uniqueid);
     }
-    if (flags & NVSHMEMX_INIT_WITH_UNIQUEID) {
-        own |= NPUSHMEMX_INIT_WITH_UNIQUEID;
-        if (given != 0 && given->args.uid_args.id != 0) {
-            attr.rank = given->args.uid_args.myrank;
-            attr.nranks = given->args.uid_args.nranks;
-            memcpy(&attr.uniqueid, given->args.uid_args.id, sizeof attr.uniqueid);
-        }
-    }
-    return npushmemx_nvshmem_init(own, &attr, requested, provided, ends_process);
+    return npushmemx_nvshmem_init(flags, &attr, requested, provided, ends_process);
 }
 static inline void nvshmem_init(void) { npushmem_nv_start(0, 0, NVSHMEM_THREAD_SERIALIZED, 0, 1); }
 static inline int nvshmem_init_thread(int requested, int* provided) {
