@@ -24,8 +24,6 @@ std::string points_attribute(const std::vector<Point>& points) {
     return all;
 }
 
-bool continues_letter(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }  // of UTF-8
-
 double monospace_width(char c) { return continues_letter(c) ? 0 : 0.603; }
 
 // The width of a letter of size 1 in DejaVu Sans, the widest of the usual fonts, rounded up.

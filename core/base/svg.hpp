@@ -8,6 +8,9 @@
 
 namespace npushmem::svg {
 
+// Whether the byte continues a letter of UTF-8: a text must not be cut before it.
+inline bool continues_letter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
 struct Point {
     double x = 0;
     double y = 0;

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/svg.hpp"
 #include "core/npu/source_line.hpp"
 
 namespace npushmem::npu {
@@ -97,6 +98,7 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t columns) {
         if (end - begin > columns) {
             const std::size_t blank = text.rfind(' ', begin + columns);
             end = blank == std::string::npos || blank <= begin ? begin + columns : blank;
+            while (end > begin + 1 && svg::continues_letter(text[end])) --end;
         }
         lines.push_back(text.substr(begin, end - begin));
         begin = end < text.size() && (text[end] == ' ' || text[end] == '\n') ? end + 1 : end;

@@ -51,7 +51,10 @@ std::string_view dash_of(ArrowKind kind) {
 // The longest beginning of the text that fits.
 std::string fitting(std::string text, double width, const svg::TextStyle& style) {
     if (svg::text_width(text, style) <= width) return text;
-    while (!text.empty() && svg::text_width(text + "...", style) > width) text.pop_back();
+    while (!text.empty() && svg::text_width(text + "...", style) > width) {
+        while (text.size() > 1 && svg::continues_letter(text.back())) text.pop_back();
+        text.pop_back();
+    }
     return text + "...";
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/base/svg.hpp"
 #include "core/npu/check/report/sequence.hpp"
 
 namespace npushmem::npu::check {
@@ -12,6 +13,15 @@ namespace {
 
 constexpr std::size_t place_width = 22;  // of the source lines at the right
 constexpr std::size_t min_column = 19;
+
+std::vector<std::string> letters_of(const std::string& text) {
+    std::vector<std::string> letters;
+    for (const char c : text) {
+        if (letters.empty() || !svg::continues_letter(c)) letters.emplace_back();
+        letters.back() += c;
+    }
+    return letters;
+}
 
 // A line of characters of one column each; every character is UTF-8.
 class TextLine {
@@ -21,12 +31,13 @@ public:
     }
 
     void set(std::size_t at, std::string_view glyph) { cells_[at] = glyph; }
-    // ASCII, around `centre`, inside [low, high). An ellipsis stands for what does not fit.
+    // Around `centre`, inside [low, high). An ellipsis stands for what does not fit.
     void write(const std::string& text, std::size_t centre, std::size_t low, std::size_t high) {
-        const std::size_t length = std::min(text.size(), high - low);
+        const std::vector<std::string> letters = letters_of(text);
+        const std::size_t length = std::min(letters.size(), high - low);
         const std::size_t begin = std::clamp(centre - std::min(centre, length / 2), low, high - length);
-        for (std::size_t i = 0; i < length; ++i) cells_[begin + i] = text.substr(i, 1);
-        if (length < text.size() && length > 0) cells_[begin + length - 1] = "…";
+        for (std::size_t i = 0; i < length; ++i) cells_[begin + i] = letters[i];
+        if (length < letters.size() && length > 0) cells_[begin + length - 1] = "…";
     }
     // A horizontal line between two centres, with an arrow head at `to`.
     void connect(std::size_t from, std::size_t to, std::string_view glyph, const std::string& label) {
@@ -93,7 +104,7 @@ private:
 
     // A cross before the text.
     void mark(TextLine& line, const std::string& what, std::size_t column) const {
-        const std::size_t length = std::min(what.size() + 2, column_ - 1);
+        const std::size_t length = std::min(letters_of(what).size() + 2, column_ - 1);
         const std::size_t low = column * column_;
         const std::size_t half = std::min(centres_[column] - low, length / 2);
         line.set(std::min(centres_[column] - half, low + column_ - 1 - length), "✘");

@@ -178,6 +178,32 @@ std::size_t columns_of(const std::string& line) {
         std::ranges::count_if(line, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
+// Whether every letter of UTF-8 is whole.
+bool is_utf8(const std::string& text) {
+    std::size_t more = 0;  // bytes of the current letter
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        const bool continues = (byte & 0xc0) == 0x80;
+        if (continues != (more > 0)) return false;
+        more = continues ? more - 1 : byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : byte >= 0xc0 ? 1 : 0;
+    }
+    return more == 0;
+}
+
+TEST(SequencePictures, CutNamesBetweenLetters) {
+    Finding finding = unfenced_finding();
+    for (const char* first : {"", "x", "xy"}) {
+        std::string name = first;
+        for (int i = 0; i < 150; ++i) name += "ä";
+        finding.kernel = name;
+        finding.detail = name;
+        finding.place = name;
+        for (KernelEvent& event : finding.events) event.elsewhere = name.c_str();
+        EXPECT_TRUE(is_utf8(finding.svg())) << first;
+        for (const int columns : {80, 81, 100}) EXPECT_TRUE(is_utf8(finding.diagram(columns))) << first;
+    }
+}
+
 TEST(SequenceText, FitsItsWidth) {
     for (const Finding& finding : pictured()) {
         for (const int width : {10, 80, 100, 160, 1000}) {
