@@ -79,7 +79,7 @@ std::unique_ptr<Watchdog::Launch> Watchdog::watch(std::chrono::nanoseconds limit
     return std::make_unique<Launch>(*this, std::prev(launches_.end()));
 }
 
-Watchdog::Time Watchdog::report_due() {
+Watchdog::Time Watchdog::report_due(std::vector<std::string>& reports) {
     Time next = Time::max();
     for (Watched& launch : launches_) {
         if (launch.reported) continue;
@@ -88,7 +88,8 @@ Watchdog::Time Watchdog::report_due() {
             next = std::min(next, left);
         } else {
             launch.reported = true;
-            report(launch);
+            const std::chrono::duration<double> limit = launch.limit;
+            reports.push_back(fmt::format("npushmem: checked mode: {}\n", launch.describe(limit.count())));
         }
     }
     return next;
@@ -97,15 +98,21 @@ Watchdog::Time Watchdog::report_due() {
 void Watchdog::run() {
     std::unique_lock lock(mutex_);
     while (!stopping_) {
-        const Time next = report_due();
+        std::vector<std::string> reports;
+        const Time next = report_due(reports);
         wakes_at_ = next == Time::max() ? next : clock_.now() + next;
-        clock_.wait(changed_, lock, next);
+        if (reports.empty()) {
+            clock_.wait(changed_, lock, next);
+            continue;
+        }
+        // The user's function may begin or end launches.
+        lock.unlock();
+        for (const std::string& line : reports) print(line);
+        lock.lock();
     }
 }
 
-void Watchdog::report(const Watched& launch) const {
-    const std::chrono::duration<double> limit = launch.limit;
-    const std::string line = fmt::format("npushmem: checked mode: {}\n", launch.describe(limit.count()));
+void Watchdog::print(const std::string& line) const {
     if (print_) return print_(line);
     static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
 }

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "npushmem/npu/core_state.hpp"
 #include "npushmem/npu/source_location.hpp"
@@ -93,10 +94,10 @@ private:
 
     // The time since an arbitrary origin in which the thread had a CPU or waited for something else.
     [[nodiscard]] Time own_time(int thread) const { return clock_.now() - clock_.without_cpu(thread); }
-    // Reports the launches that are due. Returns the time until the next one is due at the earliest.
-    Time report_due();
+    // Describes the launches that are due. Returns the time until the next one is due at the earliest.
+    Time report_due(std::vector<std::string>& reports);
     void run();
-    void report(const Watched& launch) const;
+    void print(const std::string& line) const;
 
     Print print_;
     WatchdogClock& clock_;

@@ -51,6 +51,22 @@ TEST(Watchdog, DoesNotCountTimeWithoutACpu) {
     EXPECT_EQ(waits_before_report(7), 8);
 }
 
+// The function of the user begins a launch of its own, which the watchdog watches, too.
+TEST(Watchdog, PrintsWithoutHoldingItsLock) {
+    FakeWatchdogClock clock(0);
+    std::promise<void> printed;
+    Watchdog* own = nullptr;
+    Watchdog watchdog(
+        [&](std::string_view) {
+            const auto inner = own->watch(seconds(600), [](double) { return std::string("inner"); });
+            printed.set_value();
+        },
+        clock);
+    own = &watchdog;
+    const auto launch = watchdog.watch(seconds(300), [](double) { return std::string("outer"); });
+    printed.get_future().get();
+}
+
 TEST(Watchdog, MeasuresThisThread) {
     WatchdogClock& clock = WatchdogClock::system();
     const nanoseconds before = clock.now();
