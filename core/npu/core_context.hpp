@@ -186,10 +186,13 @@ public:
     bool in_wait_loop = false;  // the current wait is between two polls of such a loop
     // With a scheduler: the current wait has a limit of its own, which is over when the scheduler decides so.
     bool may_time_out = false;
-    // Of such a wait loop under exploration: the polls that it makes next without a wait, as the scheduler decides, and
-    // those that it has made so.
+    // Of such a wait loop under exploration: the polls that it makes next without a wait, as the scheduler decides,
+    // those that it has made so, the number of grants behind which it did something else, and whether it has used up
+    // one.
     std::uint64_t granted_polls = 0;
     std::uint64_t polls_alone = 0;
+    int ended_grants = 0;
+    bool loop_used_up = false;
     bool used_transport = false;              // in this launch: has used or waited for a transport
     std::unique_ptr<RemoteCoreState> remote;  // state of the transport to PEs that are not mapped
     Where where;

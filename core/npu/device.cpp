@@ -133,7 +133,7 @@ Status detail::enqueue(Stream& stream, const LaunchConfig& config, std::unique_p
                                          text_of(config.where), config.block_dim, max_blocks)};
     }
     StreamState::Entry entry;
-    entry.job = std::make_unique<QueuedLaunch>(QueuedLaunch{config, std::move(body)});
+    entry.job = std::make_unique<QueuedLaunch>(QueuedLaunch{config, std::move(body), 0});
     return stream.state_->executor->enqueue(stream.state_, std::move(entry)).within("launch");
 }
 

@@ -35,12 +35,15 @@ private:
 
     void start(Executor::Claim claim);
     void finish(const RunningLaunch& run);
+    // Launches with a scheduler of their own, which the thread has taken while others ran, run alone.
+    bool start_waiting();
 
     Executor& executor_;
     const bool may_adopt_;
     bool adopts_;  // the present launch does not block the thread
     Runner runner_;
     std::vector<Active> active_;
+    std::vector<Active> waiting_;
 };
 
 namespace {
@@ -166,7 +169,9 @@ void CoreSetPool::release(std::unique_ptr<CoreSet> cores) {
 }
 
 Executor::Executor(const DeviceConfig& config, const Fabric& fabric, WaitPolicy& wait_policy)
-    : config_(config), fabric_(fabric), wait_policy_(wait_policy), cores_(config_) {}
+    : config_(config), fabric_(fabric), wait_policy_(wait_policy), cores_(config_) {
+    if (const auto* hooks = config_.hooks.target<ObservingHooks>(); hooks != nullptr) observer_ = hooks->observer;
+}
 
 Executor::~Executor() = default;
 
@@ -180,14 +185,25 @@ Status Executor::enqueue(const StreamRef& stream, StreamState::Entry entry) {
     Discarded discarded;
     const Lock lock(mutex_);
     if (Status status = rejection(*stream); !status.ok()) return status;
+    if (entry.job != nullptr) {
+        ++unfinished_;
+        if (observer_) entry.job->queued_at = observer_->launches_changed(unfinished_);
+    }
     queues_.add(stream, std::move(entry));
     idle_workers_.count_enqueued();
     advance(discarded);
     return {};
 }
 
+void Executor::count_ended(std::size_t launches) {
+    unfinished_ -= launches;
+    if (observer_ && launches > 0) static_cast<void>(observer_->launches_changed(unfinished_));
+}
+
 void Executor::advance(Discarded& discarded) {
+    const std::size_t before = discarded.size();
     if (queues_.process(stopping(), discarded)) ended_.notify_all();
+    count_ended(discarded.size() - before);
     supply_worker();
 }
 
@@ -244,10 +260,13 @@ void Executor::complete(Claim claim, const Status& outcome) {
     ++stream.completed;
     if (stream.failure.ok()) stream.failure = outcome;
     ended_.notify_all();
+    count_ended(1);
     advance(discarded);
 }
 
 void Executor::run_launches_until(const StreamRef& stream, std::uint64_t sequence, Lock& lock) {
+    if (stream->completed >= sequence) return;
+    if (observer_) observer_->hosts_waiting(++hosts_waiting_);
     while (stream->completed < sequence) {
         auto claim = queues_.claim(stream.get());
         if (!claim) {
@@ -259,6 +278,7 @@ void Executor::run_launches_until(const StreamRef& stream, std::uint64_t sequenc
         LaunchThread(*this, false).run(std::move(*claim));
         lock.lock();
     }
+    if (observer_) observer_->hosts_waiting(--hosts_waiting_);
 }
 
 Status Executor::synchronize(const StreamRef& stream) {
@@ -325,6 +345,7 @@ void Executor::stop() {
         const Lock lock(mutex_);
         stopping_.store(true, std::memory_order_relaxed);
         if (queues_.process(true, discarded)) ended_.notify_all();
+        count_ended(discarded.size());
         workers.swap(workers_);
         idle_workers_.wake_all();
     }
@@ -341,15 +362,24 @@ LaunchThread::LaunchThread(Executor& executor, bool adopts)
 void LaunchThread::run(Executor::Claim claim) {
     adopts_ = may_adopt_ && !claim.blocks_thread();
     start(std::move(claim));
-    runner_.run([this](RunningLaunch& ended) { finish(ended); });
+    do runner_.run([this](RunningLaunch& ended) { finish(ended); });
+    while (start_waiting());
+}
+
+bool LaunchThread::start_waiting() {
+    if (waiting_.empty()) return false;
+    active_.push_back(std::move(waiting_.back()));
+    waiting_.pop_back();
+    runner_.add(*active_.back().run, *active_.back().cores);
+    return true;
 }
 
 bool LaunchThread::has_work() const {
-    return adopts_ && !runner_.scheduled() ? executor_.has_adoptable() : executor_.stopping();
+    return adopts_ && waiting_.empty() && !runner_.scheduled() ? executor_.has_adoptable() : executor_.stopping();
 }
 
 bool LaunchThread::adopt() {
-    if (!adopts_) return false;
+    if (!adopts_ || !waiting_.empty() || runner_.scheduled()) return false;
     auto claim = executor_.claim_adoptable();
     if (!claim) return false;
     start(std::move(*claim));
@@ -364,6 +394,7 @@ void LaunchThread::start(Executor::Claim claim) {
     Active active{std::move(claim), std::move(cores).value(), nullptr};
     active.run =
         std::make_unique<RunningLaunch>(*active.claim.job, executor_.config(), executor_.fabric(), *active.cores);
+    if (!active_.empty() && active.run->scheduler() != nullptr) return waiting_.push_back(std::move(active));
     active_.push_back(std::move(active));
     runner_.add(*active_.back().run, *active_.back().cores);
 }

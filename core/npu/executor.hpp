@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/npu/core_set.hpp"
+#include "core/npu/launch_observer.hpp"
 #include "core/npu/running_launch.hpp"
 #include "npushmem/npu/device_config.hpp"
 #include "npushmem/npu/fabric.hpp"
@@ -187,6 +188,8 @@ private:
     using Lock = std::unique_lock<std::mutex>;
     using Discarded = LaunchQueues::Discarded;
 
+    // The observer learns of launches that have ended.
+    void count_ended(std::size_t launches);
     // Completes the entries that need no thread, and wakes or starts a worker for the others.
     void advance(Discarded& discarded);
     // Wakes or starts a worker if a launch has none.
@@ -206,6 +209,9 @@ private:
     std::vector<std::thread> workers_;
     int starting_workers_ = 0;  // workers that have not looked for a launch yet
     int occupied_workers_ = 0;  // workers whose launch blocks them
+    std::shared_ptr<LaunchObserver> observer_;  // null: nobody observes
+    std::size_t unfinished_ = 0;                // launches that are queued or run
+    int hosts_waiting_ = 0;
     CoreSetPool cores_;
     std::atomic<bool> stopping_{false};
 };

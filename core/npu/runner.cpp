@@ -187,7 +187,8 @@ void WaitLimits::check_wait(CoreContext& core, nanoseconds time, nanoseconds wai
     const bool on_peer = core.status == CoreStatus::awaiting_word || core.status == CoreStatus::awaiting_predicate;
     if (!on_peer && (core.status != CoreStatus::awaiting_core_barrier || core.run->awaits_peer())) return;
     // Only long waits read the clock: the deadline is computed at the first check, counted back by the time waited.
-    const bool limited = core.timeout.count() != 0 && !core.may_time_out;
+    // A scheduler ends the waits that have no end.
+    const bool limited = core.timeout.count() != 0 && scheduler_ == nullptr;
     if (limited && core.deadline.count() == 0) core.deadline = time + core.timeout - waited;
     if (limited && time >= core.deadline) time_out(core);
     if (!on_peer) return;

@@ -38,6 +38,9 @@ void RunningLaunch::prepare(int index, const Window& window) {
     context.polls = context.polled_version = 0;
     context.idle_polls = 0;
     context.polled = nullptr;
+    context.in_wait_loop = context.may_time_out = context.loop_used_up = false;
+    context.granted_polls = context.polls_alone = 0;
+    context.ended_grants = 0;
     context.where = {};
     context.used_transport = false;
     if (context.remote) context.remote->begin_launch();

@@ -18,6 +18,7 @@ class Scheduler;
 struct QueuedLaunch {
     LaunchConfig config;
     std::unique_ptr<KernelBody> body;
+    std::uint64_t queued_at = 0;  // see RunningLaunch
 
     // Title for messages: the launch's name, or the source line of the launch.
     [[nodiscard]] std::string title() const;
@@ -33,6 +34,8 @@ public:
     RunningLaunch& operator=(const RunningLaunch&) = delete;
 
     [[nodiscard]] std::string title() const { return job_.title(); }
+    // What the device's LaunchObserver returned when the launch was queued; 0: it has none.
+    [[nodiscard]] std::uint64_t queued_at() const { return job_.queued_at; }
     [[nodiscard]] int size() const { return size_; }
     [[nodiscard]] CoreContext& core(int index) { return cores_[index]; }
     // Number of cores whose kernel has not ended.

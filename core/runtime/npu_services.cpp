@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "core/npu/check/processes/job_records.hpp"
@@ -101,6 +102,19 @@ std::function<std::string(std::uint64_t, std::size_t)> refusal_of(const Symmetri
     };
 }
 
+// Of the heaps and the global variables of all PEs that are mapped here.
+std::optional<npu::check::SymmetricPlace> place_of(const JobMembership& job, const MappedSlices& slices,
+                                                   std::uintptr_t address) {
+    const auto* const there = reinterpret_cast<const void*>(address);
+    if (const std::uint64_t offset = slices.offset_of(there); offset != MappedSlices::no_offset)
+        return npu::check::SymmetricPlace{job.my_pe(), offset};
+    for (int pe = 0; pe < job.npes(); ++pe) {
+        const std::uint64_t offset = address - reinterpret_cast<std::uintptr_t>(slices.slice_of(pe));
+        if (slices.mapped(pe, offset) == there) return npu::check::SymmetricPlace{pe, offset};
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 NpuBinding::MapFabric::MapFabric(const NpuResources& resources)
@@ -155,8 +169,8 @@ Status NpuBinding::share_steps(const NpuResources& resources, const SegmentHandl
                                 .memory = std::move(attached).value(),
                                 .host_barrier =
                                     [&slices = resources.slices](int pe) {
-                                        // Relaxed: see SharedStepsControl.
-                                        return slices.control_of(pe)->entered.load(std::memory_order_relaxed);
+                                        // Acquire: the host has published its launches before.
+                                        return slices.control_of(pe)->entered.load(std::memory_order_acquire);
                                     },
                                 .host_waits =
                                     [&slices = resources.slices](int pe) {
@@ -178,7 +192,10 @@ Status NpuBinding::check_kernels(const NpuResources& resources, npu::DeviceConfi
         if (Status status = share_steps(resources, *shared); !status.ok()) return status;
     auto hooks = npu::check::job_hooks(
         schedule.value(), fabric_,
-        {records_.get(), steps_.get(), settings.npu_check_report, refusal_of(resources.slices.heap())});
+        {records_.get(), steps_.get(), settings.npu_check_report, refusal_of(resources.slices.heap()),
+         [&job = resources.job, &slices = resources.slices](std::uintptr_t address) {
+             return place_of(job, slices, address);
+         }});
     if (!hooks.ok()) return hooks.status().within("NPUSHMEM_NPU_SCHEDULE");
     config.hooks = std::move(hooks).value();
     config.launch_timeout = std::max<std::chrono::nanoseconds>(npu::checked_launch_timeout, settings.timeout);

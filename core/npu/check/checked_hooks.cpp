@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -17,6 +18,7 @@
 #include "core/npu/check/processes/shared_steps.hpp"
 #include "core/npu/check/report/report_files.hpp"
 #include "core/npu/check/watchdog.hpp"
+#include "core/npu/launch_observer.hpp"
 #include "core/npu/running_launch.hpp"
 #include "core/npu/source_line.hpp"
 #include "npushmem/npu/error.hpp"
@@ -31,7 +33,7 @@ using check::Domain;
 class WindowNames final : public check::MemoryNames {
 public:
     WindowNames(const Window& window, const check::JobServices& services)
-        : window_(window), refusal_(services.refusal) {}
+        : window_(window), refusal_(services.refusal), symmetric_of_(services.symmetric_of) {}
 
     [[nodiscard]] bool cached(Address address) const override {
         return here(address) >= 0 && window_.base % cache_line == 0 && window_.bytes % cache_line == 0;
@@ -52,10 +54,11 @@ public:
         return fmt::format("symmetric heap + {} of PE {}", address - window_.base_of(pe), pe);
     }
     [[nodiscard]] bool shared() const override { return true; }
-    // See check::PlaceInJob.
+    // See check::PlaceInJob. Global variables of the program are outside the window.
     [[nodiscard]] std::uint64_t place_in_job(Address address) const {
-        const int pe = here(address);
-        return pe < 0 ? 0 : (static_cast<std::uint64_t>(pe) + 1) << offset_bits | (address - window_.base_of(pe));
+        if (const int pe = here(address); pe >= 0) return place_of(pe, address - window_.base_of(pe));
+        const auto symmetric = symmetric_of_ ? symmetric_of_(address) : std::nullopt;
+        return symmetric ? place_of(symmetric->pe, symmetric->offset) : 0;
     }
     [[nodiscard]] int pe_of(Address address) const override {
         return synthetic_address::is(address) ? synthetic_address::pe_of(address) : here(address);
@@ -64,6 +67,9 @@ public:
 private:
     static constexpr unsigned offset_bits = 44;
 
+    [[nodiscard]] static std::uint64_t place_of(int pe, std::uint64_t offset) {
+        return (static_cast<std::uint64_t>(pe) + 1) << offset_bits | offset;
+    }
     // Its own part is there even where PEs reach all memory, their own too, by a transport.
     [[nodiscard]] int here(Address address) const {
         return address - window_.base < window_.bytes ? window_.my_pe : window_.pe_of(address);
@@ -71,6 +77,7 @@ private:
 
     Window window_;
     std::function<std::string(std::uint64_t, std::size_t)> refusal_;
+    std::function<std::optional<check::SymmetricPlace>(std::uintptr_t)> symmetric_of_;
 };
 
 // Peers run in other processes: what they wait for must leave before this PE waits.
@@ -102,8 +109,8 @@ private:
 };
 
 struct CheckedLaunch {
-    // `turn`: held where one launch at a time may take steps.
-    CheckedLaunch(const LaunchesConfig& config, int size, std::unique_lock<std::mutex> turn,
+    // `turn`: held where one launch at a time may take steps. `queued_at`: host barriers before the launch.
+    CheckedLaunch(const LaunchesConfig& config, int size, std::uint64_t queued_at, std::unique_lock<std::mutex> turn,
                   check::ReportFiles& its_reports, Hints& its_hints)
         : reports(its_reports),
           hints(its_hints),
@@ -112,11 +119,11 @@ struct CheckedLaunch {
           steps(config.services.sharing == nullptr
                     ? nullptr
                     : std::make_unique<check::SharedStepsControl>(
-                          *config.services.sharing, config.fabric.my_pe(),
+                          *config.services.sharing, config.fabric.my_pe(), queued_at,
                           [this](std::uintptr_t address) { return names.place_in_job(address); },
                           [this](int pe) { fail_for_late_host(pe); })),
           control(steps ? nullptr : std::make_unique<DeviceControl>(config.schedule)),
-          peers(check::PeerChecks::begin(config.services.link, config.fabric, size,
+          peers(check::PeerChecks::begin(config.services.link, config.fabric, size, queued_at,
                                          !config.services.report_path.empty())),
           domain(steps ? static_cast<check::Control&>(*steps) : *control, names, "this launch", peers.get()),
           cores(size) {}
@@ -175,7 +182,7 @@ private:
     }
 
     void fail_for_late_host(int pe) {
-        launch->fail(nullptr, {Code::timeout, fmt::format("the kernels wait for a launch by the host of PE {}", pe)});
+        launch->fail(nullptr, {Code::timeout, fmt::format("the kernels wait for the host of PE {}", pe)});
     }
 
     // Fails the launch with H17, for this reason and with every core that has not ended.
@@ -220,10 +227,21 @@ private:
 };
 
 // Launches of a device may begin on several threads; the cores of one are made on one thread, core 0 first.
-class Launches {
+class Launches final : public detail::LaunchObserver {
 public:
     explicit Launches(const LaunchesConfig& config)
         : config_(config), reports_(config.services.report_path, config.fabric.my_pe()) {}
+
+    // Returns the number of host barriers that the host has entered.
+    std::uint64_t launches_changed(std::size_t unfinished) override {
+        if (config_.services.sharing != nullptr)
+            config_.services.sharing->turns().publish_launches(config_.fabric.my_pe(), unfinished);
+        return config_.services.link != nullptr ? config_.services.link->host_barrier() : 0;
+    }
+    void hosts_waiting(int threads) override {
+        if (config_.services.sharing != nullptr)
+            config_.services.sharing->turns().publish_synchronizing(config_.fabric.my_pe(), threads > 0);
+    }
 
     std::unique_ptr<CoreHooks> make(Core& core) {
         const std::shared_ptr<CheckedLaunch> launch = launch_of(core);
@@ -241,7 +259,8 @@ private:
         const std::lock_guard lock(mutex_);
         std::shared_ptr<CheckedLaunch>& launch = beginning_[std::this_thread::get_id()];
         if (core.index() == 0)
-            launch = std::make_shared<CheckedLaunch>(config_, core.count(), std::move(turn), reports_, hints_);
+            launch = std::make_shared<CheckedLaunch>(config_, core.count(), core.context()->run->queued_at(),
+                                                     std::move(turn), reports_, hints_);
         std::shared_ptr<CheckedLaunch> result = launch;
         if (core.index() == core.count() - 1) beginning_.erase(std::this_thread::get_id());
         return result;
@@ -269,7 +288,8 @@ Result<HooksFactory> check::job_hooks(const Schedule& schedule, const Fabric& fa
                       "(CheckedJob); a device runs eager, lazy or random:<seed>"};
     }
     const auto launches = std::make_shared<Launches>(LaunchesConfig{schedule, fabric, services});
-    return HooksFactory([launches](Core& core) { return launches->make(core); });
+    return HooksFactory(
+        detail::ObservingHooks{[launches](Core& core) { return launches->make(core); }, launches});
 }
 
 }  // namespace npushmem::npu

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/npu/check/explore/loop_bounds.hpp"
 #include "core/npu/check/report/findings.hpp"
 #include "core/npu/check/signals.hpp"
 #include "core/npu/check/step_recorder.hpp"
@@ -33,12 +34,22 @@ public:
     virtual bool switch_core() = 0;
     // What the current step of an exploration does.
     [[nodiscard]] StepRecorder& steps() { return steps_; }
+    // Of an exploration; null: there is none.
+    [[nodiscard]] explore::LoopBounds* loops() const { return loops_; }
     // Whether deferred commands and signals must run before a core waits, because its peers are other processes and
     // no core here would run them meanwhile.
     [[nodiscard]] virtual bool run_deferred_before_wait() const { return false; }
 
+protected:
+    // With an exploration: each visible action is a step.
+    void explore(explore::LoopBounds& loops) {
+        steps_.activate();
+        loops_ = &loops;
+    }
+
 private:
     StepRecorder steps_;
+    explore::LoopBounds* loops_ = nullptr;
 };
 
 // The core barrier among the cores of one PE.

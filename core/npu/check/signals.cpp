@@ -51,6 +51,10 @@ bool PendingSignals::any_from(std::uint32_t core) const {
     return std::ranges::find(in_flight_, core, &PendingSignal::core) != in_flight_.end();
 }
 
+bool PendingSignals::any_arrived(std::uint32_t core) const {
+    return std::ranges::find(arrivals_, core, &Arrival::core) != arrivals_.end();
+}
+
 void PendingSignals::join_arrivals(std::uint32_t core) {
     std::erase_if(arrivals_, [&](const Arrival& arrival) {
         if (arrival.core == core) steps_.after(arrival.step);

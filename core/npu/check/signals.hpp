@@ -28,6 +28,8 @@ public:
     [[nodiscard]] Stamp last() const { return peers_ != nullptr ? peers_->version() : last_; }
     // Changes whenever the memory has other contents.
     [[nodiscard]] std::uint64_t changes() const { return changes_; }
+    // A PE of another process has changed the memory.
+    void changed_elsewhere() { ++changes_; }
     // Numbers an event. `visibly`: the memory may have other contents than before.
     Stamp changed(bool visibly = true) {
         if (visibly) ++changes_;
@@ -110,6 +112,8 @@ public:
     [[nodiscard]] std::vector<PendingSignal>& in_flight() { return in_flight_; }
     void deliver(explore::ThreadId thread);
     [[nodiscard]] bool any_from(std::uint32_t core) const;
+    // Whether signals of the core have arrived that the core has not waited for.
+    [[nodiscard]] bool any_arrived(std::uint32_t core) const;
     // The current step comes after the arrival of all signals of the core.
     void join_arrivals(std::uint32_t core);
 

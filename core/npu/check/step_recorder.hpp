@@ -24,11 +24,13 @@ public:
     void begin_step(explore::StepId id) {
         id_ = id;
         step_ = {};
-        repeating_ = false;
+        repeating_ = forgets_reads_ = false;
     }
     [[nodiscard]] explore::Step end_step() { return std::exchange(step_, {}); }
     // The current step.
     [[nodiscard]] explore::StepId id() const { return id_; }
+    // Whether the step has done something that the exploration may put before another step.
+    [[nodiscard]] bool has_acted() const { return step_.guard || !step_.accesses.empty(); }
 
     void read(Address begin, Address end) { add(begin, end, false); }
     // Called before the memory changes.
@@ -57,13 +59,17 @@ public:
         if (active_ && step.number != 0 && step.thread != id_.thread) step_.after.push_back(step);
     }
 
+    // What the core has read before this step belongs to no wait loop any more.
+    void forget_reads() { forgets_reads_ = true; }
+    [[nodiscard]] bool forgets_reads() const { return forgets_reads_; }
     // Whether the core repeats a round of reads within the step: each access is then recorded once.
     void set_repeating(bool repeating) { repeating_ = repeating; }
+    [[nodiscard]] bool repeating() const { return repeating_; }
 
-private:
     // Another address range stands for the checker's records.
     static constexpr Address records = Address{1} << 63;
 
+private:
     bool add(Address begin, Address end, bool write) {
         if (!active_ || (repeating_ && has(begin, end, write))) return false;
         step_.accesses.push_back({begin, end, write});
@@ -75,6 +81,7 @@ private:
     explore::StepId id_;
     explore::Step step_;
     bool repeating_ = false;
+    bool forgets_reads_ = false;
 };
 
 }  // namespace npushmem::npu::check

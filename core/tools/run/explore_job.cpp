@@ -44,18 +44,24 @@ int failed(const std::string& message) {
     return exit_launcher_failed;
 }
 
-// What one run writes to standard output and standard error.
+// What one run writes to standard output and standard error. PEs share the position in each file, so that those that
+// write at the same time do not write to the same place.
 class RunOutput {
 public:
     [[nodiscard]] bool open() {
-        for (FileDescriptor& file : files_) file = FileDescriptor(::memfd_create("npushmem-run output", MFD_CLOEXEC));
-        // Otherwise PEs that write at the same time may write to the same place.
+        for (FileDescriptor& file : files_)
+            file = FileDescriptor(::memfd_create("npushmem-run output", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+        // Writes beyond the end fail.
         return std::ranges::all_of(files_, [](const FileDescriptor& file) {
-            return file.valid() && ::fcntl(file.get(), F_SETFL, O_APPEND) == 0;
+            return file.valid() && ::ftruncate(file.get(), max_bytes) == 0 &&
+                   ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_GROW) == 0;
         });
     }
     void clear() {
-        for (const FileDescriptor& file : files_) (void)!::ftruncate(file.get(), 0);
+        for (const FileDescriptor& file : files_) {
+            (void)::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, max_bytes);
+            (void)::lseek(file.get(), 0, SEEK_SET);
+        }
     }
     // Of the calling process, which gets no input.
     void become_streams() const {
@@ -68,12 +74,19 @@ public:
     [[nodiscard]] std::array<std::string, 2> texts() const { return {contents(files_[0]), contents(files_[1])}; }
 
 private:
+    static constexpr off_t max_bytes = off_t{64} << 20;
+
     static std::string contents(const FileDescriptor& file) {
-        std::string text;
-        std::array<char, 65536> piece;
-        ssize_t length = 0;
-        while ((length = ::pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(text.size()))) > 0)
-            text.append(piece.data(), static_cast<std::size_t>(length));
+        const off_t written = ::lseek(file.get(), 0, SEEK_CUR);
+        std::string text(static_cast<std::size_t>(std::max<off_t>(written, 0)), 0);
+        std::size_t have = 0;
+        ssize_t length = 1;
+        while (have < text.size() && length > 0) {
+            length = ::pread(file.get(), text.data() + have, text.size() - have, static_cast<off_t>(have));
+            have += static_cast<std::size_t>(std::max<ssize_t>(length, 0));
+        }
+        text.resize(have);
+        if (written == max_bytes) text += "\nnpushmem-run: the run's further output is lost\n";
         return text;
     }
 
@@ -98,7 +111,9 @@ public:
     }
 
     CheckReport run(npu::check::explore::Decisions& decisions) {
+        const auto loops = turns().loops;
         std::memset(memory_.base(), 0, sizeof(StepTurns));
+        turns().loops = loops;
         turns().max_steps = schedule_.max_steps;
         output_.clear();
         npu::check::StepScheduler scheduler(turns(), options_.npes, decisions, os_);
@@ -112,21 +127,21 @@ public:
         });
         scheduler.run(ended);
         waiter.join();
-        CheckReport report = report_of(scheduler);
-        if (!report.clean() || !shown_.failed) shown_ = {!report.clean(), exit_status_, output_.texts()};
-        return report;
+        return report_of(scheduler);
     }
+    // The output of the last run is to be shown.
+    void keep_output() { shown_ = {exit_status_, output_.texts()}; }
 
-    // Of the last run that failed; if none failed, of the last run.
+    // Of the run that was kept last.
     void show_output() const {
         write_output(shown_.output[0]);
         write_error(shown_.output[1]);
     }
     [[nodiscard]] int exit_status() const { return shown_.exit_status; }
+    [[nodiscard]] const npu::check::explore::LoopBounds& loops() const { return turns().loops; }
 
 private:
     struct ShownRun {
-        bool failed = false;
         int exit_status = 0;
         std::array<std::string, 2> output;
     };
@@ -160,6 +175,10 @@ private:
         CheckReport report;
         npu::check::Exploration::record(scheduler.decided_run(), report);
         const std::uint32_t failure = turns().hazard.load();
+        // The step limit of a run that is not new appears as H17.
+        const bool meaningless = scheduler.abandoned() && (failure == 0 || failure == StepTurns::kernel_failed ||
+                                                           failure == static_cast<std::uint32_t>(Hazard::deadlock));
+        if (meaningless) return report;
         if (failure == StepTurns::kernel_failed)
             report.status = {Code::aborted, "a kernel failed"};
         else if (failure != 0)
@@ -214,8 +233,11 @@ std::string describe(const CheckReport& report) {
 void run_schedules(const Schedule& schedule, ScheduledJob& job, CheckReport& report) {
     npu::check::Exploration exploration(
         schedule, [&job](npu::check::explore::Decisions& decisions) { return job.run(decisions); },
-        std::min(max_minimising_runs, schedule.max_schedules));
-    if (schedule.kind == Schedule::Kind::explore) return exploration.explore(report);
+        std::min(max_minimising_runs, schedule.max_schedules), [&job] { job.keep_output(); });
+    if (schedule.kind == Schedule::Kind::explore) {
+        exploration.explore(report);
+        return npu::check::Exploration::name_cut_loop(job.loops(), report);
+    }
     if (schedule.kind == Schedule::Kind::random) return exploration.draw(report);
     exploration.replay(report);
 }

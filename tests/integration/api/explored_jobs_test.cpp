@@ -69,6 +69,24 @@ TEST(ExploredJobs, FindWhatTheRecordsOfAllPesShow) {
     EXPECT_THAT(wrong.output, HasSubstr("npushmem-run: checked mode found H9")) << wrong.output;
 }
 
+// A host that has not waited for its kernel may signal to it: its wait is no deadlock.
+TEST(ExploredJobs, WaitForHostsBesideTheirKernels) {
+    const ExploredJob right = run_explored("explore", "host_beside_kernels", "right");
+    EXPECT_EQ(right.status, 0) << right.output;
+    EXPECT_THAT(right.output, Not(HasSubstr("H17"))) << right.output;
+}
+
+// PE 0 may see PE 1's signal or not: each variant fails in one of the two cases.
+TEST(ExploredJobs, InterleaveQueuedLaunchesAndGlobalVariables) {
+    for (const char* name : {"queued_launch", "global_variable"}) {
+        for (const char* variant : {"right", "wrong"}) {
+            const ExploredJob job = run_explored("explore", name, variant);
+            EXPECT_NE(job.status, 0) << name << " " << variant << "\n" << job.output;
+            EXPECT_THAT(job.output, HasSubstr("the kernel threw: found"));
+        }
+    }
+}
+
 TEST(ExploredJobs, FailWithoutAStepOfAKernel) {
     run::JobSettings settings;
     settings.with_bootstrap = true;

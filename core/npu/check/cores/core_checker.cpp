@@ -41,10 +41,10 @@ CoreChecker::~CoreChecker() { domain_->cores.remove(core_.number); }
 
 void CoreChecker::issue(const Command& command, std::function<void()> run) {
     scheduling_.enter(command.where);
-    if (command.target.global)
-        scheduling_.step_point();
-    else
+    if (command.source[0].global && !command.target.global)
         scheduling_.read_point(polled_block(command), command.where);
+    else if (command.target.global || !scheduling_.repeating())
+        scheduling_.step_point();
     const std::size_t event = events_.record_command(command, clocks_.next_issue());
     device_.check_command(command);
     idle_ = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/npu/check/cores/core_scheduling.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <utility>
@@ -21,8 +22,10 @@ constexpr std::size_t max_probes = 8;
 // Keeps the lines apart that read the same word.
 constexpr std::uintptr_t line_factor = std::uintptr_t{1} << 48;
 
-// A round of a loop that waits for its own pipes ends the step. It counts as so many polls.
+// A grant that ends because the loop does something that others may see counts as so many polls at least.
 constexpr std::uint64_t polls_per_long_round = 256;
+// A command that a loop waits for takes longer than a read.
+constexpr std::uint64_t polls_per_command = 16;
 
 std::uintptr_t key_of(std::uintptr_t what, const SourceLocation& where) { return what + where.line() * line_factor; }
 
@@ -36,20 +39,27 @@ bool WaitLoop::read(std::uintptr_t what, std::uint64_t value, std::uint64_t vers
     const bool known = entry.epoch == epoch_;
     const bool same = known && entry.value == value;
     const bool repeated = same && entry.version == version;
-    entry = {what, value, version, epoch_};
-    if (!same) repeats_ = 0;
+    // Another loop may follow, and its words are not known.
+    if (!same && recognised()) changed();
+    if (!same) end_row();
+    entry = {what, value, version, epoch_, repeated ? row_ : 0};
     if (repeated && repeats_ < std::numeric_limits<int>::max()) ++repeats_;
     return repeated && recognised();
 }
 
-bool WaitLoop::knows(std::uintptr_t what) {
+bool WaitLoop::repeats(std::uintptr_t what) {
     const Entry* found = probe(what);
-    return found != nullptr && found->epoch == epoch_ && found->what == what;
+    return found != nullptr && found->epoch == epoch_ && found->what == what && found->row == row_;
+}
+
+void WaitLoop::end_row() {
+    ++row_;
+    repeats_ = 0;
 }
 
 void WaitLoop::changed() {
     ++epoch_;
-    repeats_ = 0;
+    end_row();
 }
 
 WaitLoop::Entry* WaitLoop::probe(std::uintptr_t what) {
@@ -110,7 +120,7 @@ void CoreScheduling::schedule_point() {
 }
 
 void CoreScheduling::wait_until(const std::function<bool()>& ready) {
-    if (ready()) return;
+    if (ready()) return begin_ordered_step();
     end_repeating();
     detail::WaitPredicate predicate{ready, "the commands and signals of the core", core_.pe};
     if (Status done = context_->runner->await_predicate(*context_, predicate, last_call()); !done.ok())
@@ -126,6 +136,7 @@ void CoreScheduling::wait_for(const detail::Condition& condition, const SourceLo
 
 void CoreScheduling::deliver_signals() {
     if (!domain_.steps.active()) return domain_.signals.deliver_from(core_.number);
+    if (!domain_.signals.any_from(core_.number) && !domain_.signals.any_arrived(core_.number)) return;
     wait_until([this] { return !domain_.signals.any_from(core_.number); });
     domain_.signals.join_arrivals(core_.number);
 }
@@ -139,26 +150,34 @@ void CoreScheduling::run_deferred() {
 bool CoreScheduling::repeats(std::uintptr_t what, const Read& read) {
     last_read_ = read;
     // The same word at another line is not another round of the loop.
+    const std::uint64_t epoch = loop_.epoch();
     const bool waits = loop_.read(key_of(what, read.where), read.value, domain_.version.changes());
+    if (loop_.epoch() != epoch) domain_.steps.forget_reads();
     if (!loop_.repeats()) leave_loop();
     return waits;
 }
 
 bool CoreScheduling::repeats_alone(std::uintptr_t what, const SourceLocation& where) {
-    return granted_polls_ > 0 && loop_.knows(key_of(what, where));
+    return granted_polls_ > 0 && loop_.repeats(key_of(what, where));
 }
 
 bool CoreScheduling::must_wait() {
     if (granted_polls_ == 0) return true;
-    ++polls_alone_;
-    if (--granted_polls_ > 0) return false;
+    const std::uint64_t polls = 1 + queues_.take_run_alone() * polls_per_command;
+    polls_alone_ += polls;
+    granted_polls_ -= std::min(granted_polls_, polls);
+    if (granted_polls_ > 0) return false;
+    domain_.control.loops()->used_up(line_, grant_);
+    used_up_ = true;
     domain_.steps.set_repeating(false);
     return true;
 }
 
 void CoreScheduling::end_repeating() {
     if (granted_polls_ == 0) return;
+    domain_.control.loops()->ended_behind(line_, grant_ - granted_polls_);
     polls_alone_ += polls_per_long_round;
+    ++ended_grants_;
     granted_polls_ = 0;
     domain_.steps.set_repeating(false);
 }
@@ -166,6 +185,8 @@ void CoreScheduling::end_repeating() {
 void CoreScheduling::leave_loop() {
     end_repeating();
     polls_alone_ = 0;
+    ended_grants_ = 0;
+    used_up_ = false;
 }
 
 void CoreScheduling::observe(std::uintptr_t what, const Read& read) {
@@ -173,18 +194,32 @@ void CoreScheduling::observe(std::uintptr_t what, const Read& read) {
 }
 
 void CoreScheduling::wait_for_change(const Read& read) {
+    // Also when the launch fails meanwhile.
+    struct InLoop {
+        explicit InLoop(detail::CoreContext& its_core) : core(its_core) { core.in_wait_loop = true; }
+        InLoop(const InLoop&) = delete;
+        InLoop& operator=(const InLoop&) = delete;
+        ~InLoop() {
+            core.in_wait_loop = false;
+            core.polled = nullptr;
+        }
+        detail::CoreContext& core;
+    };
     run_deferred();
     if (loop_.just_recognised()) polling_ = {};
     calls_ = 0;
     context_->polled = read.address;
     context_->polled_value = read.value;
-    context_->in_wait_loop = true;
     context_->granted_polls = 0;
     context_->polls_alone = polls_alone_;
-    context_->runner->poll_unchanged(*context_, polling_, read.where);
-    context_->in_wait_loop = false;
-    context_->polled = nullptr;
-    granted_polls_ = context_->granted_polls;
+    context_->ended_grants = ended_grants_;
+    context_->loop_used_up = used_up_;
+    {
+        const InLoop waiting(*context_);
+        context_->runner->poll_unchanged(*context_, polling_, read.where);
+    }
+    grant_ = granted_polls_ = context_->granted_polls;
+    line_ = granted_polls_ > 0 ? explore::LoopBounds::line_of(read.where) : 0;
     domain_.steps.set_repeating(granted_polls_ > 0);
 }
 

@@ -28,8 +28,10 @@ public:
     [[nodiscard]] bool just_recognised() const { return repeats_ == min_repeats; }
     // The last read repeated one of the same version, and so does nothing new.
     [[nodiscard]] bool repeats() const { return repeats_ > 0; }
-    // Whether the loop has read this.
-    [[nodiscard]] bool knows(std::uintptr_t what);
+    // Changes when everything is forgotten that was read before.
+    [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+    // Whether the repeated reads in a row include one of this.
+    [[nodiscard]] bool repeats(std::uintptr_t what);
 
 private:
     struct Entry {
@@ -37,6 +39,7 @@ private:
         std::uint64_t value = 0;
         std::uint64_t version = 0;
         std::uint64_t epoch = 0;  // 0: unused; entries of another epoch than the current one are forgotten
+        std::uint64_t row = 0;    // of repeated reads that its last read belongs to; 0: none
     };
     static constexpr std::size_t first_size = 16;
     static constexpr std::size_t max_size = 4096;
@@ -45,9 +48,11 @@ private:
     [[nodiscard]] Entry& entry_of(std::uintptr_t what);
     [[nodiscard]] Entry* probe(std::uintptr_t what);
     void grow();
+    void end_row();
 
     std::vector<Entry> entries_;
     std::uint64_t epoch_ = 1;
+    std::uint64_t row_ = 1;
     int repeats_ = 0;
 };
 
@@ -110,6 +115,7 @@ public:
     // The kernel changed what it reads.
     void changed() {
         loop_.changed();
+        domain_.steps.forget_reads();
         leave_loop();
     }
     // The kernel yields.
@@ -119,6 +125,10 @@ private:
     // A wait loop that goes on without a change, because the schedule has decided so: it repeats its reads within one
     // step, until the core does something else or has repeated them often.
     [[nodiscard]] bool repeats_alone(std::uintptr_t what, const SourceLocation& where);
+    // What the core does next comes after other steps; what it has done in the current step does not.
+    void begin_ordered_step() {
+        if (domain_.steps.has_acted()) switch_core(last_call());
+    }
     // A read found nothing new. Returns whether the core waits.
     [[nodiscard]] bool must_wait();
     void end_repeating();
@@ -137,9 +147,15 @@ private:
     detail::PollState polling_{};
     std::uint64_t calls_ = 0;  // since others could run
     std::uint64_t turns_ = 0;  // that ended because of many calls
-    // Of the loop: polls that it may still make without a wait, and those that it has made so.
+    // Of the loop: polls that it may still make without a wait and those that it was granted at its last wait, those
+    // that it has made so since it began, the number of grants that it has not used up, whether it has used up one, and
+    // its line.
     std::uint64_t granted_polls_ = 0;
+    std::uint64_t grant_ = 0;
     std::uint64_t polls_alone_ = 0;
+    int ended_grants_ = 0;
+    bool used_up_ = false;
+    std::uint64_t line_ = 0;
 };
 
 }  // namespace npushmem::npu::check

@@ -61,9 +61,35 @@ void CommandQueues::run_next(Pipe pipe) {
     completed_[index_of(pipe)].push_back({item.ticket, steps_->id()});
 }
 
+bool CommandQueues::has_joined(Pipe pipe, Ticket ticket) const {
+    const auto& queue = queues_[index_of(pipe)];
+    if (!queue.empty() && queue.front().ticket <= ticket) return false;
+    const auto& completed = completed_[index_of(pipe)];
+    const auto next = std::ranges::upper_bound(completed, ticket, {}, &Completed::ticket);
+    return next == completed.begin() || std::prev(next)->ticket <= joined_[index_of(pipe)];
+}
+
+void CommandQueues::run_alone(Pipe pipe, Ticket ticket) {
+    for (std::size_t each = 0; each < pipes_per_core; ++each)
+        if (!completed_[each].empty() && completed_[each].back().ticket > joined_[each]) return;
+    auto& queue = queues_[index_of(pipe)];
+    while (!queue.empty() && queue.front().ticket <= ticket) {
+        if (const Item& next = queue.front(); !next.run) run_alone(next.awaited, next.awaited_ticket);
+        if (!can_run(pipe)) return;
+        run_next(pipe);
+        joined_[index_of(pipe)] = completed_[index_of(pipe)].back().ticket;
+        ++run_alone_;
+    }
+}
+
+// Only what the core does behind the wait comes after the commands.
 void CommandQueues::await(Pipe pipe, Ticket ticket) {
+    if (steps_->repeating()) run_alone(pipe, ticket);
+    if (has_joined(pipe, ticket)) return;
     wait_([this, pipe, ticket] { return is_complete(pipe, ticket); });
     join(pipe, ticket);
+    if (!completed_[index_of(pipe)].empty())
+        joined_[index_of(pipe)] = std::min(ticket, completed_[index_of(pipe)].back().ticket);
 }
 
 void CommandQueues::push_wait(Pipe pipe, Pipe awaited, Ticket ticket) {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <utility>
 
 #include "core/npu/check/domain.hpp"
 #include "npushmem/npu/hooks.hpp"
@@ -23,8 +24,11 @@ public:
 
     using Accesses = std::vector<explore::MemoryAccess>;
 
-    // With an exploration: `wait` returns when its argument returns true; each command is a step of its pipe.
+    // With an exploration: `wait` returns when its argument returns true, in a step that has done nothing yet. Each
+    // command is a step of its pipe, except in a loop that the core repeats alone.
     void explore(StepRecorder& steps, std::function<void(const std::function<bool()>&)> wait);
+    // The commands that ran within steps of the core since the last call.
+    [[nodiscard]] std::uint64_t take_run_alone() { return std::exchange(run_alone_, 0); }
 
     // `accesses`: of the command when it runs, for an exploration.
     void push(Pipe pipe, std::function<void()> run, Accesses accesses = {});
@@ -61,13 +65,20 @@ private:
     [[nodiscard]] bool is_complete(Pipe pipe, Ticket ticket) const;
     // The current step comes after the pipe's commands up to the ticket, which have run.
     void join(Pipe pipe, Ticket ticket);
+    // S waits for the pipe.
     void await(Pipe pipe, Ticket ticket);
+    // Whether an earlier wait of S was for all that the pipe has run up to the ticket.
+    [[nodiscard]] bool has_joined(Pipe pipe, Ticket ticket) const;
+    // Runs the commands up to the ticket within the current step, if S is behind all that the pipes have run.
+    void run_alone(Pipe pipe, Ticket ticket);
 
     std::array<std::deque<Item>, pipes_per_core> queues_;
     Ticket tickets_ = 0;
     StepRecorder* steps_ = nullptr;  // null: no exploration
     std::function<void(const std::function<bool()>&)> wait_;
     std::array<std::vector<Completed>, pipes_per_core> completed_;
+    std::array<Ticket, pipes_per_core> joined_{};  // of the last command that S has waited for
+    std::uint64_t run_alone_ = 0;
 };
 
 // What the next command of each pipe is ordered behind, and the number of accesses of each pipe.

@@ -135,8 +135,7 @@ std::vector<Dpor::Asleep> Dpor::sleep_after(const Node& node) const {
 
 ThreadId Dpor::choose(const std::vector<ThreadId>& enabled, ThreadId last) {
     if (depth_ < path_.size()) {
-        const ThreadId chosen = path_[depth_].chosen;
-        if (contains(enabled, chosen)) return chosen;
+        if (enabled == path_[depth_].enabled) return path_[depth_].chosen;
         diverged_ = redundant_ = true;
     }
     const std::vector<ThreadId> order = default_order(enabled, last);

@@ -61,8 +61,8 @@ public:
     [[nodiscard]] bool redundant() const override { return redundant_; }
     // The number of runs that became redundant.
     [[nodiscard]] std::uint64_t redundant_runs() const { return redundant_runs_; }
-    // Whether a thread was not enabled where it was before, or made other accesses: the program depends on more than
-    // the schedule.
+    // Whether other threads were enabled than before in the same place, or made other accesses: the program depends on
+    // more than the schedule.
     [[nodiscard]] bool diverged() const { return diverged_; }
 
 private:

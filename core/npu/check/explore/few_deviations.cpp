@@ -60,6 +60,7 @@ ThreadId Replay::choose(const std::vector<ThreadId>& enabled, ThreadId last) {
 }
 
 bool FewDeviations::next_run() {
+    if (diverged_) return false;
     runs_.resize(places_.size());
     runs_.push_back(std::exchange(enabled_, {}));
     if (!std::exchange(begun_, true)) return true;
@@ -81,6 +82,11 @@ bool FewDeviations::next_run() {
 ThreadId FewDeviations::choose(const std::vector<ThreadId>& enabled, ThreadId last) {
     const std::uint64_t step = enabled_.size();
     enabled_.push_back(enabled.size());
+    if (!places_.empty() && step <= places_.back().step) {
+        // The run without the last place began in the same way.
+        const std::vector<std::size_t>& before = runs_[places_.size() - 1];
+        if (step >= before.size() || before[step] != enabled.size()) diverged_ = true;
+    }
     const auto place = std::ranges::find(places_, step, &Place::step);
     const std::size_t rank = place == places_.end() ? 0 : std::min(place->rank, enabled.size() - 1);
     return default_order(enabled, last)[rank];

@@ -91,6 +91,8 @@ public:
     // Begins the next run. Returns false when every schedule was run.
     bool next_run();
     ThreadId choose(const std::vector<ThreadId>& enabled, ThreadId last) override;
+    // Whether other threads were enabled than before in the same place: the program depends on more than the schedule.
+    [[nodiscard]] bool diverged() const { return diverged_; }
 
 private:
     // At the step, the thread with this rank in the default order runs.
@@ -102,6 +104,7 @@ private:
 
     std::size_t max_;
     bool begun_ = false;
+    bool diverged_ = false;
     std::vector<Place> places_;
     std::vector<std::size_t> enabled_;            // by step of the current run: the number of enabled threads
     std::vector<std::vector<std::size_t>> runs_;  // the same of the run with the first so many places

@@ -106,9 +106,10 @@ public:
         const std::vector<std::byte> before = job.heap->save();
         bool first = true;
         bool failed = false;
+        check::explore::LoopBounds loops{};
         check::Exploration exploration(schedule, [&](check::explore::Decisions& decisions) {
             if (!std::exchange(first, false)) job.heap->restore(before);
-            check::SteppedControl control(decisions, schedule.max_steps);
+            check::SteppedControl control(decisions, loops, schedule.max_steps);
             // A schedule that is simplified is known to fail: loops that never end need not show it at length.
             if (failed) control.set_idle_polls(min_idle_polls);
             CheckReport one;
@@ -120,6 +121,7 @@ public:
         });
         if (schedule.kind != Schedule::Kind::explore) return exploration.replay(report);
         exploration.explore(report);
+        check::Exploration::name_cut_loop(loops, report);
         report.complete = report.complete && report.clean();
     }
 

@@ -37,12 +37,25 @@ bool fails_like(const CheckReport& run, const CheckReport& report) {
     return !run.clean() && failure_of(run) == failure_of(report);
 }
 
+void report_divergence(CheckReport& report) {
+    report.status = {Code::state,
+                     "the kernel took other steps when a schedule was run again: it depends on more than the memory "
+                     "that it accesses through Core; reset such state with before_each"};
+}
+
 std::string few_text(std::size_t deviations) {
     if (deviations == 0) return "the default schedule";
     return fmt::format("all schedules with at most {} {}", deviations, deviations == 1 ? "deviation" : "deviations");
 }
 
 }  // namespace
+
+void Exploration::name_cut_loop(const explore::LoopBounds& loops, CheckReport& report) {
+    if (!loops.is_cut() || report.coverage.empty()) return;
+    report.complete = false;
+    report.coverage += fmt::format(", except those in which loops go on alone for more rounds, such as the one at {}",
+                                   loops.cut_line());
+}
 
 void Exploration::record(const explore::DecidedRun& run, CheckReport& report) {
     report.steps = run.steps();
@@ -51,6 +64,7 @@ void Exploration::record(const explore::DecidedRun& run, CheckReport& report) {
 }
 
 void Exploration::adopt(CheckReport run, CheckReport& report) {
+    if (on_adopt_) on_adopt_();
     if (!run.clean()) {
         report.schedule = std::move(run.schedule);
         report.deviations = run.deviations;
@@ -79,9 +93,7 @@ Exploration::Outcome Exploration::run_all(std::uint64_t budget, CheckReport& rep
         if (failed) return Outcome::found;
     }
     if (!dpor.diverged()) return Outcome::all;
-    report.status = {Code::state,
-                     "the kernel took other steps when a schedule was run again: it depends on more than the memory "
-                     "that it accesses through Core; reset such state with before_each"};
+    report_divergence(report);
     return Outcome::budget;
 }
 
@@ -91,7 +103,9 @@ Exploration::Outcome Exploration::run_few(std::size_t max_deviations, std::uint6
         if (report.schedules == budget) return Outcome::budget;
         if (count_run(few, report)) return Outcome::found;
     }
-    return Outcome::all;
+    if (!few.diverged()) return Outcome::all;
+    report_divergence(report);
+    return Outcome::budget;
 }
 
 // Not all schedules fit into the budget.
@@ -164,6 +178,8 @@ void Exploration::leave_out(CheckReport& report) {
 }
 
 void Exploration::minimise(CheckReport& report) {
+    // What depends on more than the schedule may not repeat.
+    if (report.status.code() == Code::state) return;
     if (report.deviations == 0 || find_fewer(report)) return;
     leave_out(report);
     // Its memory is to remain.

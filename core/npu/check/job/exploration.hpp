@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/npu/check/explore/few_deviations.hpp"
+#include "core/npu/check/explore/loop_bounds.hpp"
 #include "npushmem/npu/checked_job.hpp"
 
 namespace npushmem::npu::check {
@@ -20,8 +21,13 @@ public:
     // Runs that look for a schedule with the same failure and fewer deviations.
     static constexpr std::uint64_t max_minimising_runs = 1000;
 
-    Exploration(const Schedule& schedule, RunJob run_job, std::uint64_t minimising_runs = max_minimising_runs)
-        : schedule_(schedule), run_job_(std::move(run_job)), minimising_runs_(minimising_runs) {}
+    // `on_adopt`: called when the last run becomes the one that is reported; empty: nobody wants to know.
+    Exploration(const Schedule& schedule, RunJob run_job, std::uint64_t minimising_runs = max_minimising_runs,
+                std::function<void()> on_adopt = {})
+        : schedule_(schedule),
+          run_job_(std::move(run_job)),
+          minimising_runs_(minimising_runs),
+          on_adopt_(std::move(on_adopt)) {}
 
     void explore(CheckReport& report);
     // Runs the schedule's trace.
@@ -29,6 +35,8 @@ public:
     // Runs one schedule, drawn by the schedule's seed.
     void draw(CheckReport& report);
 
+    // The coverage is less when a loop was not explored to its end.
+    static void name_cut_loop(const explore::LoopBounds& loops, CheckReport& report);
     // Fills in the steps, the deviations and the schedule of a run.
     static void record(const explore::DecidedRun& run, CheckReport& report);
 
@@ -44,12 +52,13 @@ private:
     void minimise(CheckReport& report);
     bool find_fewer(CheckReport& report);
     void leave_out(CheckReport& report);
-    // Takes the failing run's findings and schedule.
-    static void adopt(CheckReport run, CheckReport& report);
+    // Takes the findings and the schedule of the run that was the last.
+    void adopt(CheckReport run, CheckReport& report);
 
     const Schedule& schedule_;
     RunJob run_job_;
     std::uint64_t minimising_runs_;
+    std::function<void()> on_adopt_;
 };
 
 }  // namespace npushmem::npu::check

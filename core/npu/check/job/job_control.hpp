@@ -21,6 +21,8 @@ public:
         std::function<void()> deadlocked;
         std::function<void()> on_deadline;
         std::function<void(std::uint64_t steps)> on_step_limit;
+        // The same in a run that only repeats others.
+        std::function<void()> on_abandon;
     };
     // Before the first core runs. `watched`: the domain learns every change of the memory. `ends` fail the launches.
     void attach(Domain& domain, bool watched, Ends ends);

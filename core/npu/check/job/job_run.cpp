@@ -49,7 +49,7 @@ JobRun::JobRun(JobParts& parts, const JobLaunch& launch, JobControl& control)
       cores_(parts.cores) {
     // Hooks of the launch take the place of the checker's.
     const bool watched = parts.check && !launch.config.hooks;
-    JobControl::Ends ends{[this] { deadlock(); }, {}, {}};
+    JobControl::Ends ends{[this] { deadlock(); }, {}, {}, [this] { abandon(); }};
     if (watched) ends.on_deadline = [this] { on_deadline(); };
     ends.on_step_limit = [this](std::uint64_t steps) {
         fail_all(fmt::format("the launch has not ended within {} steps", steps));
@@ -78,7 +78,7 @@ void JobRun::add_pe(JobParts& parts, const JobLaunch& launch, int number) {
     LaunchConfig config = launch.config;
     config.block_dim = launch.blocks[at];
     pe.job = std::make_unique<detail::QueuedLaunch>(
-        detail::QueuedLaunch{std::move(config), std::make_unique<SharedKernel>(launch.kernel)});
+        detail::QueuedLaunch{std::move(config), std::make_unique<SharedKernel>(launch.kernel), 0});
     pe.run = std::make_unique<detail::RunningLaunch>(*pe.job, pe.device, *parts.fabrics[at], *parts.cores[at]);
 }
 
@@ -91,6 +91,7 @@ void JobRun::run() {
 }
 
 Status JobRun::status() const {
+    if (abandoned_) return {};
     for (const Pe& pe : pes_) {
         if (!pe.run->failure().ok()) return pe.run->failure();
     }
@@ -145,6 +146,12 @@ void JobRun::deadlock() {
         if (!cause.ok() && pe.run->live() > 0) pe.run->fail(nullptr, cause.within("another PE failed"));
     }
     if (cause.ok()) fail_all("no core can continue");
+}
+
+void JobRun::abandon() {
+    abandoned_ = true;
+    for (Pe& pe : pes_)
+        if (pe.run->live() > 0) pe.run->fail(nullptr, {Code::aborted, "the run repeats others"});
 }
 
 void JobRun::on_deadline() {

@@ -59,6 +59,8 @@ private:
     // Of the waits with limits of their own, the shortest one times out. Returns false when there is none.
     bool time_out_wait();
     void on_deadline();
+    // Ends a run that repeats others and does not end.
+    void abandon();
     // Fails all launches with H17, for this reason and with every core that has not ended.
     void fail_all(const std::string& why);
     // For the picture of the failure.
@@ -73,6 +75,7 @@ private:
     std::vector<Pe> pes_;
     std::vector<std::unique_ptr<detail::CoreSet>>& cores_;
     std::unique_ptr<Watchdog::Launch> watched_;
+    bool abandoned_ = false;
 };
 
 }  // namespace npushmem::npu::check

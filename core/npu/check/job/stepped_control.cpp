@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/npu/check/cores/pipes.hpp"
+#include "core/npu/source_line.hpp"
 
 namespace npushmem::npu::check {
 
@@ -16,12 +17,20 @@ namespace {
 // After so many steps in a row another thread comes first in the default order: the one that runs may wait for it in a
 // loop that is not recognised.
 constexpr int max_turn = 256;
-// So many polls a wait loop makes without a wait while other threads can run.
-constexpr std::uint64_t granted_polls = 4096;
+// So often a wait loop goes on while other threads can run, if it then does more than it repeats alone.
+constexpr int max_ended_grants = 16;
 
-bool may_expire(const CoreContext& core) {
-    if (core.next == nullptr) return false;
-    return core.may_time_out || (core.in_wait_loop && core.polls_alone < granted_polls);
+void add_reads(const explore::Step& step, LoopReads& reads) {
+    for (const explore::MemoryAccess& access : step.accesses)
+        if (!access.write) reads.add(access);
+}
+
+bool waits_in_loop(const CoreContext& core) {
+    return core.next != nullptr && core.status == detail::CoreStatus::polling && core.in_wait_loop;
+}
+
+bool has_limit(const CoreContext& core) {
+    return core.next != nullptr && core.status == detail::CoreStatus::awaiting_word && core.may_time_out;
 }
 
 }  // namespace
@@ -40,14 +49,33 @@ bool LoopReads::touched_by(const explore::Step& step) const {
     });
 }
 
+std::uint64_t LoopReads::contents() const {
+    std::uint64_t hash = 0;
+    for (const explore::MemoryAccess& read : reads_) {
+        // The checker's records are not memory.
+        if (read.begin >= StepRecorder::records || synthetic_address::is(read.begin)) continue;
+        for (std::uintptr_t at = read.begin / 8 * 8; at < read.end; at += 8)
+            hash = (hash ^ word_in_memory(at)) * 0x9e3779b97f4a7c15U;
+    }
+    return hash;
+}
+
 void LoopReads::clear() {
     reads_.clear();
     everything_ = false;
 }
 
-SteppedControl::SteppedControl(explore::Decisions& decisions, std::uint64_t max_steps)
+SteppedControl::SteppedControl(explore::Decisions& decisions, explore::LoopBounds& loops, std::uint64_t max_steps)
     : JobControl({.kind = Schedule::Kind::explore}), run_(decisions), max_steps_(max_steps) {
-    steps().activate();
+    explore(loops);
+}
+
+// A loop that has used up a grant never ends without a change.
+bool SteppedControl::may_expire(const CoreContext& core) const {
+    if (!waits_in_loop(core) || core.loop_used_up) return has_limit(core);
+    if (core.ended_grants < max_ended_grants) return true;
+    loops()->cut(text_of(core.where));
+    return false;
 }
 
 ThreadId SteppedControl::add_thread(const Thread& thread) {
@@ -109,7 +137,7 @@ CoreContext* SteppedControl::expire(std::uint32_t core) {
         steps().read(word, word + sizeof(std::uint64_t));
         detail::time_out(context);
     } else {
-        context.granted_polls = granted_polls;
+        context.granted_polls = loops()->grant_for(explore::LoopBounds::line_of(context.where));
     }
     return &context;
 }
@@ -141,19 +169,18 @@ void SteppedControl::begin_step(ThreadId thread) {
 bool SteppedControl::end_step() {
     if (running_ < 0) return false;
     explore::Step step = steps().end_step();
+    CoreEntry& core = cores_[threads_[static_cast<std::size_t>(running_)].core];
+    if (steps().forgets_reads()) {
+        core.reads.clear();
+        core.untranslated.clear();
+    }
+    if (other_processes()) add_reads(step, core.untranslated);
     translate(step);
-    const bool woken = record_accesses(step);
+    add_reads(step, core.reads);
+    const bool woken = wake_polling(step);
     running_ = -1;
     run_.executed(std::move(step));
     return woken;
-}
-
-bool SteppedControl::record_accesses(const explore::Step& step) {
-    const Thread& thread = threads_[static_cast<std::size_t>(running_)];
-    LoopReads& reads = cores_[thread.core].reads;
-    for (const explore::MemoryAccess& access : step.accesses)
-        if (!access.write) reads.add(access);
-    return wake_polling(step);
 }
 
 bool SteppedControl::wake_polling(const explore::Step& step) {
@@ -162,11 +189,39 @@ bool SteppedControl::wake_polling(const explore::Step& step) {
     for (std::size_t core = 0; core < cores_.size(); ++core) {
         if (threads_[core].context->status != detail::CoreStatus::polling || !cores_[core].reads.touched_by(step))
             continue;
+        if (running_ >= 0 && is_step_of(core)) continue;
         ++cores_[core].wakes;
-        cores_[core].reads.clear();
         any = true;
     }
     return any;
+}
+
+bool SteppedControl::is_step_of(std::size_t core) const {
+    const Thread& running = threads_[static_cast<std::size_t>(running_)];
+    return running.core == core && (running.context != nullptr || running.expiry);
+}
+
+void SteppedControl::poll_alone() {
+    bool any = false;
+    for (std::size_t core = 0; core < cores_.size(); ++core) {
+        CoreContext& context = *threads_[core].context;
+        if (context.next == nullptr || context.status != detail::CoreStatus::polling) continue;
+        cores_[core].contents = cores_[core].untranslated.contents();
+        const std::uint64_t left = idle_polls_ - std::min(idle_polls_, context.polls_alone);
+        if (context.in_wait_loop) context.granted_polls = std::max(left, explore::LoopBounds::short_polls);
+        any = true;
+    }
+    if (any) count_poll_round();
+}
+
+void SteppedControl::wake_for_hosts() {
+    for (std::size_t core = 0; core < cores_.size(); ++core) {
+        const CoreContext& context = *threads_[core].context;
+        if (context.next == nullptr || context.status != detail::CoreStatus::polling) continue;
+        if (cores_[core].contents == cores_[core].untranslated.contents()) continue;
+        domain().version.changed_elsewhere();
+        ++cores_[core].wakes;
+    }
 }
 
 void SteppedControl::run_agent(ThreadId id) {
@@ -195,7 +250,12 @@ CoreContext* SteppedControl::choose(const std::vector<CoreContext*>& able) {
     if (cores_.empty()) register_cores(able);
     if (end_step()) return nullptr;
     if (failing()) run_.abandon();
-    if (run_.decided() && run_.steps() == max_steps_) ends().on_step_limit(max_steps_);
+    if (run_.steps() == max_steps_ && !failing()) {
+        if (run_.decided())
+            ends().on_step_limit(max_steps_);
+        else
+            ends().on_abandon();
+    }
     const ThreadId chosen = decide(find_enabled(able));
     if (chosen < 0) return nullptr;
     CoreContext* core = threads_[static_cast<std::size_t>(chosen)].context;
@@ -212,6 +272,7 @@ CoreContext* SteppedControl::unblock() {
     return chosen < 0 ? nullptr : run_other(chosen);
 }
 
+// Also a loop that has used up its polls looks again if the memory has changed since.
 bool SteppedControl::begin_poll_round() {
     bool any = false;
     bool others = false;
@@ -219,8 +280,10 @@ bool SteppedControl::begin_poll_round() {
         CoreContext& context = *threads_[core].context;
         if (context.next == nullptr || context.status != detail::CoreStatus::polling) continue;
         others = others || !context.in_wait_loop;
-        if (!context.in_wait_loop || context.polls_alone >= idle_polls_) continue;
-        context.granted_polls = idle_polls_;
+        const std::uint64_t version = domain().version.changes();
+        const bool fresh = std::exchange(cores_[core].idle_version, version) != version;
+        if (!context.in_wait_loop || (context.polls_alone >= idle_polls_ && !fresh)) continue;
+        context.granted_polls = context.polls_alone >= idle_polls_ ? explore::LoopBounds::short_polls : idle_polls_;
         any = true;
     }
     if (any) count_poll_round();

@@ -18,6 +18,8 @@ class LoopReads {
 public:
     void add(const explore::MemoryAccess& read);
     [[nodiscard]] bool touched_by(const explore::Step& step) const;
+    // A hash of the bytes there, which must be addresses of this process.
+    [[nodiscard]] std::uint64_t contents() const;
     void clear();
 
 private:
@@ -29,10 +31,8 @@ private:
 
 class SteppedControl : public JobControl {
 public:
-    // A loop of more polls than this counts as one that waits for ever; see set_idle_polls().
-    static constexpr std::uint64_t max_idle_polls = 1 << 20;
-
-    SteppedControl(explore::Decisions& decisions, std::uint64_t max_steps);
+    // `loops` lives as long as the exploration.
+    SteppedControl(explore::Decisions& decisions, explore::LoopBounds& loops, std::uint64_t max_steps);
 
     bool run_command() override { return false; }
     bool deliver_signal() override { return false; }
@@ -66,6 +66,11 @@ protected:
     [[nodiscard]] ThreadId preferred() const;
     // Cores that poll what the step has written poll again. Returns whether there are any.
     bool wake_polling(const explore::Step& step);
+    // With other processes. Like begin_poll_round, but every loop makes some polls. Cores then wait for what a host may
+    // write.
+    void poll_alone();
+    // Cores that poll poll again if the memory has changed since poll_alone().
+    void wake_for_hosts();
     [[nodiscard]] std::vector<explore::Waiting> waiting() const;
     // Whether the launch is failing: nothing is decided any more.
     [[nodiscard]] bool failing() const;
@@ -85,11 +90,16 @@ private:
         ThreadId expiry = -1;
         explore::StepId expired = {};  // since the core's last step
         LoopReads reads;
+        LoopReads untranslated;      // the same as addresses of this process, with other processes
+        std::uint64_t contents = 0;  // of these at the last poll_alone()
+        std::uint64_t idle_version = 0;  // of the memory when the core polled last because no core could run
         std::uint64_t wakes = 0;  // the number of times that a step wrote what the core polls
     };
 
     void register_cores(const std::vector<detail::CoreContext*>& all);
     ThreadId add_thread(const Thread& thread);
+    // Whether the core's wait may end without what it waits for.
+    [[nodiscard]] bool may_expire(const detail::CoreContext& core) const;
     void add_expiries(const std::vector<detail::CoreContext*>& able, std::vector<ThreadId>& enabled);
     // The core whose wait ends goes on.
     detail::CoreContext* expire(std::uint32_t core);
@@ -99,7 +109,8 @@ private:
     [[nodiscard]] std::vector<ThreadId> find_enabled(const std::vector<detail::CoreContext*>& able);
     // Records the step that has run. Returns whether it lets cores run that have waited.
     bool end_step();
-    bool record_accesses(const explore::Step& step);
+    // Whether the running thread is the core or its expiry: the core then waits behind the step.
+    [[nodiscard]] bool is_step_of(std::size_t core) const;
     void run_agent(ThreadId thread);
     // Null: the core is not checked, or does not exist any more.
     [[nodiscard]] CommandQueues* queues_of(std::uint32_t core) {
@@ -109,7 +120,7 @@ private:
 
     explore::DecidedRun run_;
     std::uint64_t max_steps_;
-    std::uint64_t idle_polls_ = max_idle_polls;
+    std::uint64_t idle_polls_ = explore::LoopBounds::max_polls;
     std::vector<Thread> threads_;
     std::vector<CoreEntry> cores_;
     std::unordered_map<const detail::CoreContext*, ThreadId> thread_of_;

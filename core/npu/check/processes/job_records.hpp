@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -51,7 +52,7 @@ struct JobContent {
         std::uint32_t first = 0;
         std::uint32_t count = 0;
         bool running = false;
-        std::uint64_t begun = 0;  // the last host barrier when the launch began
+        std::uint64_t begun = 0;  // the last host barrier when the launch was queued
     };
     struct Ended {
         int pe = -1;
@@ -205,6 +206,12 @@ public:
 
 struct StepSharing;
 
+// Where an address lies in the symmetric memory of the job.
+struct SymmetricPlace {
+    int pe;
+    std::uint64_t offset;  // in every PE's
+};
+
 // What the checker of a device in a job relies on. The pointers must outlive the device.
 struct JobServices {
     const JobLink* link = nullptr;         // null: each process checks for itself
@@ -212,6 +219,9 @@ struct JobServices {
     std::string report_path = {};          // where pictures of findings go, see ReportFiles
     // Why the bytes at this offset of a PE's symmetric memory may not be accessed; empty: they may. Null: unknown.
     std::function<std::string(std::uint64_t offset, std::size_t bytes)> refusal = {};
+    // Of any address, also of a global variable and of its copies on other PEs; none: it is not symmetric. Null: the
+    // window of the fabric has all symmetric memory.
+    std::function<std::optional<SymmetricPlace>(std::uintptr_t address)> symmetric_of = {};
 };
 
 // Hooks like those of checked_hooks(), for a device of a job.

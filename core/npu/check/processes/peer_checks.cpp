@@ -145,17 +145,17 @@ void PeerMemory::join_accesses(Clock& clock) const {
     for (const auto& [agent, sequence] : last_) clock.raise(agent, sequence);
 }
 
-PeerChecks::PeerChecks(const JobLink& link, const Fabric& fabric, bool shares_events)
-    : view_(link, fabric),
+PeerChecks::PeerChecks(const JobLink& link, const Fabric& fabric, std::uint64_t queued_at, bool shares_events)
+    : view_(link, fabric, queued_at),
       memory_(view_),
       shares_events_(shares_events),
       beginning_(view_.my_pe()),
       end_(view_.my_pe()) {}
 
 std::unique_ptr<PeerChecks> PeerChecks::begin(const JobLink* link, const Fabric& fabric, int cores,
-                                              bool shares_events) {
+                                              std::uint64_t queued_at, bool shares_events) {
     if (link == nullptr || !link->complete() || link->records().off()) return nullptr;
-    std::unique_ptr<PeerChecks> made(new PeerChecks(*link, fabric, shares_events));
+    std::unique_ptr<PeerChecks> made(new PeerChecks(*link, fabric, queued_at, shares_events));
     made->view_.with_content([&](JobContent&) { made->register_cores(static_cast<std::uint32_t>(cores)); });
     return made->cores_ != 0 ? std::move(made) : nullptr;
 }

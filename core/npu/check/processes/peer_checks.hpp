@@ -32,13 +32,13 @@ class RecordsView {
 public:
     using Address = std::uintptr_t;
 
-    RecordsView(const JobLink& link, const Fabric& fabric)
-        : link_(link), fabric_(fabric), window_(fabric.window()), host_barrier_(link.host_barrier()) {}
+    RecordsView(const JobLink& link, const Fabric& fabric, std::uint64_t host_barrier)
+        : link_(link), fabric_(fabric), window_(fabric.window()), host_barrier_(host_barrier) {}
 
     [[nodiscard]] const JobLink& link() const { return link_; }
     [[nodiscard]] JobRecords& records() const { return link_.records(); }
     [[nodiscard]] int my_pe() const { return window_.my_pe; }
-    // The last host barrier when the launch began.
+    // The last host barrier when the launch was queued.
     [[nodiscard]] std::uint64_t host_barrier() const { return host_barrier_; }
 
     // Runs `use(content)` under the lock while the records are not off.
@@ -56,7 +56,7 @@ public:
     [[nodiscard]] Address place_of(Address address) const;
     [[nodiscard]] Address address_of(Address place) const;
     [[nodiscard]] bool is_symmetric(Address address) const;
-    // Whether the host program of any PE may have ordered something since the launch began.
+    // Whether the host program of any PE may have ordered something since the launch was queued.
     [[nodiscard]] bool any_host_called() const;
 
 private:
@@ -107,8 +107,10 @@ class PeerChecks {
 public:
     using Address = std::uintptr_t;
 
-    // Null: the records of this job are not kept, or not complete. `shares_events`: the PEs draw each other's events.
-    static std::unique_ptr<PeerChecks> begin(const JobLink* link, const Fabric& fabric, int cores, bool shares_events);
+    // Null: the records of this job are not kept, or not complete. `queued_at`: the last host barrier when the launch
+    // was queued. `shares_events`: the PEs draw each other's events.
+    static std::unique_ptr<PeerChecks> begin(const JobLink* link, const Fabric& fabric, int cores,
+                                             std::uint64_t queued_at, bool shares_events);
     PeerChecks(const PeerChecks&) = delete;
     PeerChecks& operator=(const PeerChecks&) = delete;
 
@@ -158,7 +160,7 @@ public:
     void launch_ended(bool all_cores);
 
 private:
-    PeerChecks(const JobLink& link, const Fabric& fabric, bool shares_events);
+    PeerChecks(const JobLink& link, const Fabric& fabric, std::uint64_t queued_at, bool shares_events);
 
     void register_cores(std::uint32_t cores);
     [[nodiscard]] EventMemory memory_at(Address place, std::uint64_t bytes) const;

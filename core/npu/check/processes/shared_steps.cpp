@@ -21,9 +21,9 @@ constexpr std::uint64_t word_bytes = 8;
 
 }  // namespace
 
-SharedStepsControl::SharedStepsControl(const StepSharing& sharing, int pe, PlaceInJob place_of,
+SharedStepsControl::SharedStepsControl(const StepSharing& sharing, int pe, std::uint64_t queued_at, PlaceInJob place_of,
                                        std::function<void(int pe)> on_late_host)
-    : SteppedControl(keeper_, std::numeric_limits<std::uint64_t>::max()),
+    : SteppedControl(keeper_, sharing.turns().loops, std::numeric_limits<std::uint64_t>::max()),
       sharing_(sharing),
       pe_(pe),
       place_of_(std::move(place_of)),
@@ -31,6 +31,7 @@ SharedStepsControl::SharedStepsControl(const StepSharing& sharing, int pe, Place
       keeper_(slot()) {
     StepTurns::Slot& own = slot();
     ++own.launch;
+    own.queued_at = queued_at;
     own.launch_ended = false;
     own.step.exists = false;
 }
@@ -60,9 +61,10 @@ bool SharedStepsControl::publish_hosts() {
         changed = turns.host_waits[static_cast<std::size_t>(pe)].exchange(waits) != waits || changed;
         std::atomic<std::uint64_t>& published = turns.entered[static_cast<std::size_t>(pe)];
         const std::uint64_t now = sharing_.host_barrier(pe);
-        // Relaxed: a late number delays the next step, nothing else.
         if (published.load(std::memory_order_relaxed) >= now) continue;
-        published.store(now, std::memory_order_relaxed);
+        // Release: what the host has published before it entered the barrier is known with it. A late number delays the
+        // next step, nothing else.
+        published.store(now, std::memory_order_release);
         changed = true;
     }
     return changed;
@@ -103,11 +105,15 @@ ThreadId SharedStepsControl::decide(const std::vector<ThreadId>& enabled) {
     switch (own.answer) {
         case Answer::run: begin_step(own.thread); return own.thread;
         case Answer::look_again:
-            if (own.changed_by < 0) break;
             end_idle_rounds();
+            if (own.changed_by < 0) {
+                wake_for_hosts();
+                break;
+            }
+            domain().version.changed_elsewhere();
             wake_polling(sharing_.turns().slots[static_cast<std::size_t>(own.changed_by)].step.step());
             break;
-        case Answer::idle: (void)begin_poll_round(); break;
+        case Answer::idle: poll_alone(); break;
         case Answer::deadlock: ends().deadlocked(); break;
         case Answer::late_host: on_late_host_(own.late_pe); break;
         case Answer::step_limit: ends().on_step_limit(sharing_.turns().max_steps); break;
@@ -119,6 +125,7 @@ ThreadId SharedStepsControl::decide(const std::vector<ThreadId>& enabled) {
 void SharedStepsControl::end_launch() {
     if (std::exchange(slot().launch_ended, true)) return;
     end_run();
+    slot().host_ahead = !turns().host_synchronizes[static_cast<std::size_t>(pe_)].load(std::memory_order_acquire);
     slot().enabled.clear();
     slot().waiting.clear();
     ask();

@@ -16,8 +16,9 @@ using PlaceInJob = std::function<std::uint64_t(std::uintptr_t address)>;
 
 class SharedStepsControl final : public SteppedControl {
 public:
-    // `on_late_host` fails the launch: the kernels wait, and this PE's host has neither launched one nor blocked.
-    SharedStepsControl(const StepSharing& sharing, int pe, PlaceInJob place_of,
+    // `queued_at`: the host barriers that the host had entered when it queued the launch. `on_late_host` fails the
+    // launch: the kernels wait, and this PE's host has neither launched one nor blocked.
+    SharedStepsControl(const StepSharing& sharing, int pe, std::uint64_t queued_at, PlaceInJob place_of,
                        std::function<void(int pe)> on_late_host);
 
     // Behind all steps of the launch: the other kernels continue without it. The last call.
@@ -46,6 +47,7 @@ private:
 
     [[nodiscard]] StepTurns::Slot& slot() const { return sharing_.turns().slots[static_cast<std::size_t>(pe_)]; }
     [[nodiscard]] std::uint64_t place(std::uintptr_t address) const;
+    [[nodiscard]] StepTurns& turns() const { return sharing_.turns(); }
     // Asks, and waits for the answer.
     void ask();
     // Returns whether the host of some PE has entered a barrier, or begun or ended a wait.

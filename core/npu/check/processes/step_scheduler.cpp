@@ -53,9 +53,9 @@ void StepScheduler::take_step(std::size_t pe) {
     run_.executed(std::move(step));
 }
 
-// Relaxed: a PE publishes its number before it asks.
+// A host barrier orders the launches that were queued behind it.
 void StepScheduler::begin_launch(std::size_t pe) {
-    const std::uint64_t entered = turns_.entered[pe].load(std::memory_order_relaxed);
+    const std::uint64_t entered = turns_.slots[pe].queued_at;
     std::vector<explore::StepId>& after = pes_[pe].begins_after;
     after.clear();
     for (std::size_t other = 0; other < pes_.size(); ++other) {
@@ -67,7 +67,8 @@ void StepScheduler::begin_launch(std::size_t pe) {
 
 void StepScheduler::end_launch(std::size_t pe) {
     pes_[pe].last_steps.clear();
-    pes_[pe].entered = turns_.entered[pe].load(std::memory_order_relaxed);
+    // A host that did not wait for the launch may enter the next barrier before its end, in another run.
+    pes_[pe].entered = turns_.entered[pe].load(std::memory_order_relaxed) + (turns_.slots[pe].host_ahead ? 1 : 0);
     for (std::size_t thread = 0; thread < threads_.size(); ++thread) {
         const auto& [owner, launch, local] = threads_[thread];
         if (owner == pe && launch == turns_.slots[pe].launch && taken_[thread] > 0)
@@ -85,11 +86,12 @@ void StepScheduler::take_requests() {
         if (pe.state == State::asking || asked == slot.answered.load(std::memory_order_relaxed)) continue;
         if (pe.state == State::absent || slot.step.exists) last_event_ = os_.now();
         if (pe.state == State::absent) begin_launch(i);
-        if (pe.absence == Absence::late)
+        if (pe.absence != Absence::none)
             obstacle_ = fmt::format(
-                "PE {} launched a kernel after the others had waited {} s for its host and had continued without it; "
+                "PE {} launched a kernel after the others had waited {} s for its host{} and had continued without it; "
                 "schedules in which its steps come earlier are not explored",
-                i, max_wait_for_hosts.count());
+                i, (pe.absence == Absence::late ? max_wait_for_hosts : max_delay_by_blocked_hosts).count(),
+                pe.absence == Absence::late ? "" : ", which waited in a call,");
         pe.state = State::asking;
         pe.absence = Absence::none;
         if (!slot.enabled.complete || !slot.waiting.complete)
@@ -117,16 +119,19 @@ void StepScheduler::answer_all(Answer how, int except) {
 }
 
 bool StepScheduler::hosts_settled() {
-    // Relaxed: the numbers only grow, and a PE that asks has published its own.
-    const auto entered = [&](std::size_t pe) { return turns_.entered[pe].load(std::memory_order_relaxed); };
+    // Acquire: with the number of its barriers, the launches that the host queued before are known.
+    const auto entered = [&](std::size_t pe) { return turns_.entered[pe].load(std::memory_order_acquire); };
     std::uint64_t first = ~std::uint64_t{0};
     for (std::size_t pe = 0; pe < pes_.size(); ++pe)
         if (pes_[pe].state == State::asking) first = std::min(first, entered(pe));
     const std::chrono::nanoseconds waited = os_.now() - last_event_;
     for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
         Absence& absence = pes_[pe].absence;
-        if (pes_[pe].state == State::asking || absence == Absence::late || entered(pe) > first) continue;
-        const bool blocked = turns_.host_waits[pe].load(std::memory_order_relaxed);
+        if (pes_[pe].state == State::asking || absence == Absence::late) continue;
+        const bool in_barrier = entered(pe) > first;
+        const bool launches = turns_.launches[pe].load(std::memory_order_acquire) > 0;
+        if (in_barrier && !launches) continue;
+        const bool blocked = turns_.host_waits[pe].load(std::memory_order_relaxed) && !launches;
         if (blocked && absence == Absence::blocked) continue;
         absence = Absence::none;
         if (waited < (blocked ? max_delay_by_blocked_hosts : max_wait_for_hosts)) return false;
@@ -138,28 +143,44 @@ bool StepScheduler::hosts_settled() {
 void StepScheduler::answer_late_host(std::size_t late) {
     obstacle_ = fmt::format(
         "the kernels wait, and within {} s the host of PE {} has neither launched a kernel, nor entered a host "
-        "barrier, "
-        "nor waited in another call: it computes for longer, or waits by other means",
+        "barrier, nor waited for its kernels or in another call: it computes for longer, or waits by other means",
         max_wait_for_hosts.count(), late);
     for (StepTurns::Slot& slot : turns_.slots) slot.late_pe = static_cast<int>(late);
     answer_all(Answer::late_host);
 }
 
+bool StepScheduler::is_blocked(std::size_t pe) const {
+    if (turns_.host_synchronizes[pe].load(std::memory_order_acquire)) return true;
+    const std::uint64_t entered = turns_.entered[pe].load(std::memory_order_acquire);
+    for (std::size_t other = 0; other < pes_.size(); ++other)
+        if (turns_.entered[other].load(std::memory_order_acquire) < entered) return true;
+    return false;
+}
+
+// Wait loops may end by themselves. Then a host may still write what the kernels wait for.
 bool StepScheduler::resolve_idle() {
     changed_by_ = -1;
-    const auto absent = [](const Pe& pe) { return pe.absence != Absence::none; };
-    if (std::ranges::any_of(pes_, absent) && os_.now() < last_event_ + max_wait_for_hosts) {
-        if (std::exchange(idle_answered_, !idle_answered_)) return false;
-        answer_all(Answer::look_again);
+    if (!std::exchange(idle_answered_, true)) {
+        looked_again_ = false;
+        answer_all(Answer::idle);
         return true;
     }
-    const auto late = std::ranges::find(pes_, Absence::late, &Pe::absence);
-    if (!std::exchange(idle_answered_, true))
-        answer_all(Answer::idle);
-    else if (late != pes_.end())
-        answer_late_host(static_cast<std::size_t>(late - pes_.begin()));
-    else
+    std::size_t acting = 0;
+    while (acting < pes_.size() && is_blocked(acting)) ++acting;
+    const std::chrono::nanoseconds now = os_.now();
+    if (acting < pes_.size() && now < last_event_ + max_wait_for_hosts) {
+        looked_again_ = false;
+        if (now < next_look_) return false;
+        next_look_ = now + longest_sleep;
+        answer_all(Answer::look_again);
+    } else if (acting == pes_.size() && !std::exchange(looked_again_, true)) {
+        // What a host did before it blocked shows now.
+        answer_all(Answer::look_again);
+    } else if (acting < pes_.size() && !turns_.host_waits[acting].load(std::memory_order_relaxed)) {
+        answer_late_host(acting);
+    } else {
         answer_all(Answer::deadlock);
+    }
     return true;
 }
 
@@ -191,6 +212,7 @@ bool StepScheduler::advance() {
         if (pes_[pe].state == State::asking && turns_.slots[pe].launch_ended) end_launch(pe);
     if (!any(State::asking) || !hosts_settled()) return false;
     if (run_.steps() >= turns_.max_steps) {
+        abandoned_ = abandoned_ || !run_.decided();
         answer_all(Answer::step_limit);
         return true;
     }

@@ -27,6 +27,8 @@ public:
     void run(const std::atomic<bool>& job_ended);
 
     [[nodiscard]] const explore::DecidedRun& decided_run() const { return run_; }
+    // Whether the run was ended because it only repeated others, at length: how it ended means nothing.
+    [[nodiscard]] bool abandoned() const { return abandoned_; }
     // Empty: the steps depend on nothing but the schedule, and all of each is known. Otherwise the reason why not.
     [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
 
@@ -64,6 +66,8 @@ private:
     [[nodiscard]] bool hosts_settled();
     // No kernel can continue without this PE.
     void answer_late_host(std::size_t late);
+    // Whether the host of the PE does nothing before a kernel has ended or another host has entered a barrier.
+    [[nodiscard]] bool is_blocked(std::size_t pe) const;
     // Nothing is enabled.
     bool resolve_idle();
     void grant(const std::vector<ThreadId>& enabled);
@@ -80,7 +84,10 @@ private:
     ThreadId preferred_ = -1;           // that continues in the default order
     int changed_by_ = -1;               // the PE whose step the others have not looked at
     bool idle_answered_ = false;
+    bool looked_again_ = false;               // since every host is blocked
+    std::chrono::nanoseconds next_look_{0};  // for what hosts may have done
     std::chrono::nanoseconds last_event_{os_.now()};
+    bool abandoned_ = false;
     std::string obstacle_;
 };
 

@@ -69,6 +69,17 @@ void StepTurns::notify_scheduler() {
     wake_sleeper(events);
 }
 
+// Release: who learns what the host does next, learns this too.
+void StepTurns::publish_launches(int pe, std::size_t unfinished) {
+    launches[static_cast<std::size_t>(pe)].store(unfinished, std::memory_order_release);
+    notify_scheduler();
+}
+
+void StepTurns::publish_synchronizing(int pe, bool waits) {
+    host_synchronizes[static_cast<std::size_t>(pe)].store(waits, std::memory_order_release);
+    notify_scheduler();
+}
+
 std::string StepTurns::text_of(const SegmentHandle& memory) {
     return fmt::format("{}{}:{}:{}:{}:{}", turns_prefix, memory.process, memory.descriptor, memory.device, memory.inode,
                        memory.bytes);

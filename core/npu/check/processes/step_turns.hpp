@@ -3,8 +3,8 @@
 // kernels runs at a time. A PE asks before each step and says what the step before did; the scheduler answers.
 //
 // The scheduler lives in npushmem-run, which runs the job once for each schedule. Only kernels take turns: a PE without
-// a running launch neither asks nor delays the others while it is in a host barrier that a PE with a launch has not
-// entered, or in another blocking call of its host.
+// a launch neither asks nor delays the others while it is in a host barrier that a PE with a launch has not entered, or
+// in another blocking call of its host.
 #pragma once
 
 #include <array>
@@ -19,6 +19,7 @@
 
 #include "core/base/parking.hpp"
 #include "core/base/shared_segment.hpp"
+#include "core/npu/check/explore/loop_bounds.hpp"
 #include "core/npu/check/explore/step.hpp"
 
 namespace npushmem::npu::check {
@@ -92,6 +93,8 @@ struct StepTurns {
         std::atomic<std::uint32_t> answered;
         // The request.
         std::uint32_t launch;
+        std::uint64_t queued_at;  // the host barriers that the host had entered when it queued the launch
+        bool host_ahead;          // when the launch ended: its host did not wait for it
         bool launch_ended;
         explore::ThreadId preferred;
         BoundedList<explore::ThreadId, max_threads> enabled;
@@ -108,13 +111,20 @@ struct StepTurns {
     std::atomic<std::uint32_t> hazard;  // of the first finding, or kernel_failed; 0: none
     std::atomic<std::uint32_t> hint;    // the hazard of the last hint; 0: none
     std::uint64_t max_steps;
+    explore::LoopBounds loops;  // of all runs
     // By PE: the number of the last host barrier that it is known to have entered.
     std::array<std::atomic<std::uint64_t>, max_pes> entered;
     // By PE: whether its host is known to wait in a call.
     std::array<std::atomic<bool>, max_pes> host_waits;
+    // By PE: the number of its launches that have not ended, and whether a thread of its host waits until launches end.
+    std::array<std::atomic<std::uint64_t>, max_pes> launches;
+    std::array<std::atomic<bool>, max_pes> host_synchronizes;
     std::array<Slot, max_pes> slots;
 
     void notify_scheduler();
+    // By the host, before it does anything else.
+    void publish_launches(int pe, std::size_t unfinished);
+    void publish_synchronizing(int pe, bool waits);
     // How a PE finds the memory: a value of NPUSHMEM_NPU_SCHEDULE.
     [[nodiscard]] static std::string text_of(const SegmentHandle& memory);
     // Returns nothing for other schedules.

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <stdexcept>
 #include <string>
 
 #include "npushmem.h"
@@ -313,6 +314,48 @@ void early_death(const Program& program) {
     });
 }
 
+// The host of PE 0 waits for its kernel, and then signals to the kernels of all PEs, which wait for that.
+void host_beside_kernels(const Program& program) {
+    npu::Stream& stream = npu::device().default_stream();
+    const Status launched = npu::launch(stream, 1, [&](Core& core) {
+        core.signal_set(program.signal(1), 1);
+        core.signal_wait_until(program.signal(0), Compare::equal, 1, 0);
+    });
+    if (program.me == 0 && launched.ok()) {
+        npushmem_signal_wait_until(program.signal(1), NPUSHMEM_CMP_EQ, 1);
+        for (int pe = 0; pe < program.npes; ++pe) npushmem_uint64_p(program.signal(0), 1, pe);
+        npushmem_quiet();
+    }
+    const Status status = stream.synchronize();
+    std::printf("PE %d: %s\n", program.me, status.ok() ? "nothing found" : status.message().c_str());
+}
+
+// PE 1 signals and PE 0 reads, which may see the signal or not. The kernel must fail in both cases.
+void signal_or_fail(Core& core, std::uint64_t* word, std::uint64_t failing) {
+    if (core.my_pe() == 1) core.signal_set_on(word, 1, 0);
+    if (core.my_pe() == 0 && core.signal_fetch(word) == failing) throw std::runtime_error("found");
+}
+
+// The kernel of PE 1 is queued behind another one when its host enters a barrier.
+void queued_launch(const Program& program) {
+    npu::Stream& stream = npu::device().default_stream();
+    Status status;
+    if (program.me == 1) status = npu::launch(stream, 1, [&](Core& core) { core.signal_set(program.signal(1), 1); });
+    if (status.ok())
+        status = npu::launch(stream, 1,
+                             [&](Core& core) { signal_or_fail(core, program.signal(0), program.right ? 1 : 0); });
+    if (program.me == 0) status = stream.synchronize();
+    npushmem_barrier_all();
+    if (status.ok()) status = stream.synchronize();
+    std::printf("PE %d: %s\n", program.me, status.ok() ? "nothing found" : status.message().c_str());
+}
+
+alignas(64) std::uint64_t global_words[words_per_line];
+
+void global_variable(const Program& program) {
+    run_on_one_core([&](Core& core) { signal_or_fail(core, global_words, program.right ? 1 : 0); });
+}
+
 int main_of(const char* name, bool right) {
     const std::map<std::string, void (*)(const Program&)> cases{
         {"halves", halves},
@@ -331,6 +374,9 @@ int main_of(const char* name, bool right) {
         {"expected_order", expected_order},
         {"one_barrier", one_barrier},
         {"early_death", early_death},
+        {"host_beside_kernels", host_beside_kernels},
+        {"queued_launch", queued_launch},
+        {"global_variable", global_variable},
     };
     npushmem_init();
     const Program program{right};

@@ -44,7 +44,7 @@ struct OneCore {
         LaunchConfig config(1);
         config.timeout = timeout;
         job = std::make_unique<detail::QueuedLaunch>(
-            detail::QueuedLaunch{config, std::make_unique<FunctionBody>(std::move(body))});
+            detail::QueuedLaunch{config, std::make_unique<FunctionBody>(std::move(body)), 0});
         run = std::make_unique<detail::RunningLaunch>(*job, device, fabric, *cores);
     }
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <utility>
+
 #include "npushmem/npu/checked_job.hpp"
 #include "npushmem/npu/npu.hpp"
 #include "npushmem/npu/virtual_time.hpp"
@@ -121,8 +124,59 @@ TEST(ExploredPolls, ALoopWithABoundEndsAtEveryReadAndAtItsBound) {
     }
 }
 
+// Copies the word into UB for each poll.
+std::uint64_t poll_by_copy(Core& core, std::uint64_t* word, std::uint64_t bound) {
+    const auto seen = core.ub_alloc<std::uint64_t>(4);
+    for (std::uint64_t reads = 0; reads < bound; ++reads) {
+        core.data_copy(seen, gm(word, 4), 4);
+        core.set_flag<Pipe::copy_in, Pipe::scalar>(0);
+        core.wait_flag<Pipe::copy_in, Pipe::scalar>(0);
+        if (seen.data()[0] == 1) return reads;
+    }
+    return bound;
+}
+
+TEST(ExploredPolls, ALoopThatCopiesWhatItPollsGivesUp) {
+    for (const std::uint64_t bound : {3, 20, 100, 5000}) {
+        SCOPED_TRACE(bound);
+        EXPECT_THAT(explore_poll(bound, bound, poll_by_copy).status.message(), HasSubstr("ended there"));
+        const CheckReport right = explore_poll(bound, bound + 1, poll_by_copy);
+        EXPECT_TRUE(right.clean() && right.complete) << right.text();
+    }
+}
+
+// The outer loop reads its word once between two inner loops, which give up.
+TEST(ExploredPolls, ALoopAroundALoopThatGivesUpIsInterruptedBetween) {
+    for (const std::uint64_t bound : {3, 10, 20, 100, 1000, 5000}) {
+        SCOPED_TRACE(bound);
+        const CheckReport report = explore(1, 2, [=](Core& core, std::uint64_t* data) {
+            std::uint64_t* const stop = line(data, 1);
+            if (core.index() == 1) {
+                core.signal_set(data, 1);
+                return core.signal_set(stop, 1);
+            }
+            for (int round = 0;; ++round) {
+                fail_if(core.signal_fetch(stop) == 1 && round > 0, "stopped behind a loop that gave up");
+                if (poll(core, data, bound) < bound) return;
+            }
+        });
+        EXPECT_THAT(report.status.message(), HasSubstr("stopped behind a loop")) << report.text();
+    }
+}
+
+// Others see something of each round, so the loop is not repeated at length.
+TEST(ExploredPolls, ALoopThatIsNotExploredToItsEndIsNamed) {
+    const CheckReport report = explore(1, 2, [](Core& core, std::uint64_t* data) {
+        if (core.index() == 1) return core.signal_set(data, 1);
+        for (int reads = 0; reads < 500 && core.signal_fetch(data) != 1; ++reads) core.fence();
+    });
+    EXPECT_TRUE(report.clean()) << report.text();
+    EXPECT_FALSE(report.complete);
+    EXPECT_THAT(report.coverage, HasSubstr("explored_kernels_test.cpp:"));
+}
+
 TEST(ExploredPolls, ALoopWithALargeBoundGivesUp) {
-    for (const std::uint64_t bound : {100, 1000, 4000}) {
+    for (const std::uint64_t bound : {100, 1000, 5000, 60000}) {
         SCOPED_TRACE(bound);
         EXPECT_THAT(explore_poll(bound, bound).status.message(), HasSubstr("ended there"));
         EXPECT_TRUE(explore_poll(bound, bound + 1).clean());
@@ -202,6 +256,86 @@ TEST(ExploredTimeouts, AWaitWithALimitIsNoDeadlock) {
         EXPECT_TRUE(explore_timeout(false, true, schedule).clean()) << schedule;
         EXPECT_THAT(explore_timeout(false, false, schedule).status.message(), HasSubstr("ended so")) << schedule;
     }
+}
+
+// A pipe runs a copy while its core waits for a relay, reads x, and waits for the copy: the read may come before both
+// writes, and the copy behind them.
+TEST(ExploredOrder, AWaitForAPipeDoesNotOrderEarlierReadsOfItsCore) {
+    for (const bool barrier : {false, true}) {
+        std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
+        const CheckReport report = explore(1, 3, [&](Core& core, std::uint64_t* data) {
+            std::uint64_t* const x = line(data, 0);
+            std::uint64_t* const y = line(data, 1);
+            std::uint64_t* const begun = line(data, 2);
+            std::uint64_t* const relayed = line(data, 3);
+            if (core.index() == 0) {
+                core.signal_set(x, 1);
+                return core.signal_set(y, 1);
+            }
+            if (core.index() == 2) {
+                core.signal_wait_until(begun, Compare::equal, 1);
+                return core.signal_set(relayed, 1);
+            }
+            const auto copied = core.ub_alloc<std::uint64_t>(4);
+            core.data_copy(copied, gm(y, 4), 4);
+            if (!barrier) core.set_flag<Pipe::copy_in, Pipe::scalar>(0);
+            core.signal_set(begun, 1);
+            core.signal_wait_until(relayed, Compare::equal, 1);
+            const std::uint64_t read = core.signal_fetch(x);
+            if (barrier)
+                core.pipe_barrier<Pipe::all>();
+            else
+                core.wait_flag<Pipe::copy_in, Pipe::scalar>(0);
+            seen.insert({read, copied.data()[0]});
+        });
+        EXPECT_TRUE(report.clean() && report.complete) << report.text();
+        EXPECT_EQ(seen.size(), 4U) << (barrier ? "pipe_barrier" : "wait_flag");
+    }
+}
+
+// The first kernel fails while a core waits in a loop, and while another one waits with a limit.
+TEST(ExploredFailures, LeaveNothingToTheNextRunOfTheirCores) {
+    CheckedJobConfig config{.pes = 1, .heap_bytes = 1 << 16, .schedule = Schedule::parse("explore").value()};
+    config.device.blocks = 3;
+    config.device.vector_cores = 1;
+    const auto job = CheckedJob::create(config).value();
+    auto* data = job->allocate<std::uint64_t>(256);
+    const CheckReport wrong = job->run(3, [&](Core& core) {
+        if (core.index() == 0)
+            while (core.signal_fetch(data) != 1) {
+            }
+        if (core.index() == 1)
+            static_cast<void>(core.signal_wait_for(data, Compare::equal, 1, {std::chrono::hours(1), -1}));
+        core.atomic_fetch_add(line(data, 1), 1);
+        throw std::runtime_error("first");
+    });
+    EXPECT_FALSE(wrong.clean());
+    const CheckReport right = job->run(3, [&](Core& core) {
+        for (int i = 0; core.index() == 2 && i < 2; ++i) core.atomic_fetch_add(line(data, 2), 1);
+        core.core_barrier();
+        fail_if(core.signal_fetch(line(data, 2)) % 2 != 0, "left the barrier early");
+    });
+    EXPECT_TRUE(right.clean() && right.complete) << right.text();
+}
+
+// A wait must not end by the clock, which no schedule controls.
+TEST(ExploredTimeouts, TheLimitOfTheDeviceDoesNotEndWaits) {
+    CheckedJobConfig config{.pes = 2, .heap_bytes = 1 << 16, .schedule = Schedule::parse("explore").value()};
+    config.device.blocks = 1;
+    config.device.vector_cores = 1;
+    config.device.wait_timeout = std::chrono::nanoseconds(1);
+    const auto job = CheckedJob::create(config).value();
+    auto* data = job->allocate<std::uint64_t>(1024);
+    const CheckReport report = job->run(1, [&](Core& core) {
+        if (core.my_pe() == 0) {
+            core.signal_wait_until(job->at(0, data), Compare::equal, 1, 1);
+            return;
+        }
+        // Many steps: the runner looks at the clock.
+        for (std::uint64_t i = 0; i < 5000; ++i) core.signal_set(job->at(1, line(data, 1 + static_cast<int>(i % 100))), i);
+        core.signal_set_on(job->at(1, data), 1, 0);
+    });
+    EXPECT_TRUE(report.clean()) << report.text();
 }
 
 // The kernel depends on the number of the run.
@@ -333,6 +467,21 @@ TEST(ExploredBudget, AKernelThatDependsOnMoreThanTheScheduleIsReported) {
         core.signal_set(data, 1);
     });
     EXPECT_EQ(report.status.code(), Code::state) << report.text();
+    EXPECT_EQ(report.minimised_by, 0U);
+}
+
+// With few deviations, too.
+TEST(ExploredBudget, AKernelWithOtherThreadsInAnotherRunIsReported) {
+    int runs = 0;
+    const CheckReport report = explore(
+        1, 2,
+        [&](Core& core, std::uint64_t* data) {
+            if (core.index() == 0 && ++runs > 1) return;
+            core.atomic_fetch_add(data, 1);
+        },
+        "explore:2");
+    EXPECT_EQ(report.status.code(), Code::state) << report.text();
+    EXPECT_FALSE(report.complete);
 }
 
 }  // namespace

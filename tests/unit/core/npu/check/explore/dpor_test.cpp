@@ -128,5 +128,21 @@ TEST(Dpor, ReportsAProgramThatChangesBetweenRuns) {
     EXPECT_FALSE(dpor.next_run());
 }
 
+// The thread that ran there before is enabled, but another one is, too.
+TEST(DporDivergence, IsNoticedWhereOtherThreadsAreEnabled) {
+    const auto writes = [](std::uint64_t word) { return Step{{{word, word + 8, true}}, {}, {}}; };
+    Dpor dpor;
+    ASSERT_TRUE(dpor.next_run());
+    EXPECT_EQ(dpor.choose({0, 1}, -1), 0);
+    dpor.executed(writes(0));
+    EXPECT_EQ(dpor.choose({1}, 0), 1);
+    dpor.executed(writes(0));
+    dpor.end_run({});
+    ASSERT_TRUE(dpor.next_run());
+    dpor.choose({0, 1, 2}, -1);
+    EXPECT_TRUE(dpor.diverged());
+    EXPECT_FALSE(dpor.next_run());
+}
+
 }  // namespace
 }  // namespace npushmem::npu::check::explore

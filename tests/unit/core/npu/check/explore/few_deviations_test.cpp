@@ -47,6 +47,17 @@ TEST(FewDeviations, EnoughOfThemRunEveryOrderOnce) {
     for (const auto& [order, times] : runs) EXPECT_EQ(times, 1);
 }
 
+TEST(FewDeviations, NoticesOtherThreadsInAnotherRun) {
+    FewDeviations few(2);
+    ASSERT_TRUE(few.next_run());
+    run({2, 2}, few);
+    EXPECT_FALSE(few.diverged());
+    ASSERT_TRUE(few.next_run());
+    run({2}, few);
+    EXPECT_TRUE(few.diverged());
+    EXPECT_FALSE(few.next_run());
+}
+
 TEST(Replay, RepeatsARunAndLeavesOutWhatCannotRun) {
     Replay replay({{0, 1}, {1, 2}});
     EXPECT_EQ(run({2, 1, 2}, replay), (Order{1, 2, 2, 0, 0}));

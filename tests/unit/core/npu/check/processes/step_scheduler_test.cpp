@@ -37,6 +37,9 @@ struct Plan {
     std::uint64_t host_barriers = 0;               // that the host has entered before the launch
     bool host_waits = false;                       // in a call that is not a host barrier
     std::size_t launches_behind = 0;               // the launch begins when the job has taken so many steps
+    bool synchronizes = true;                      // the host waits for its kernels
+    int host_acts_after = -1;     // looks of the kernel after which the host ends all its waits and synchronizes
+    bool in_next_barrier = false; // the host has queued the launch, which begins late, and entered a barrier
 };
 
 class FakePe {
@@ -47,6 +50,12 @@ public:
         ended_ = !plan_.launches;
         turns_.entered[static_cast<std::size_t>(pe)] = plan_.host_barriers;
         turns_.host_waits[static_cast<std::size_t>(pe)] = plan_.host_waits;
+        turns_.host_synchronizes[static_cast<std::size_t>(pe)] = plan_.synchronizes && plan_.launches;
+        slot_.queued_at = plan_.host_barriers;
+        if (!plan_.in_next_barrier) return;
+        turns_.entered[static_cast<std::size_t>(pe)] += 1;
+        turns_.launches[static_cast<std::size_t>(pe)] = 1;
+        late_ = 5;
     }
 
     [[nodiscard]] bool ended() const { return ended_; }
@@ -56,7 +65,7 @@ public:
     // Continues if the scheduler has answered. Adds the step that was granted, as "<pe>.<thread>".
     void act(std::vector<std::string>& granted) {
         if (ended_ || dead_ || slot_.asked != slot_.answered || !has_left_barrier()) return;
-        if (granted.size() < plan_.launches_behind) return;
+        if (granted.size() < plan_.launches_behind || late_-- > 0) return;
         if (std::exchange(begun_, true)) take_answer(granted);
         if (!ended_ && !dead_) ask();
     }
@@ -78,6 +87,7 @@ private:
         }
         if (slot_.answer == Answer::deadlock || slot_.answer == Answer::late_host || slot_.answer == Answer::step_limit)
             failed_ = true;
+        if (slot_.answer == Answer::look_again && plan_.host_acts_after-- == 1) end_waits();
         if (slot_.answer != Answer::run) return;
         granted.push_back(std::to_string(pe_) + "." + std::to_string(slot_.thread));
         if (steps_++ == plan_.dies_after) {
@@ -88,6 +98,16 @@ private:
         const std::vector<Step>& steps = plan_.threads[thread];
         slot_.step.take(steps[steps.size() - left_[thread]--]);
         slot_.preferred = slot_.thread;
+    }
+
+    // By the host.
+    void end_waits() {
+        for (const StepTurns::Waiting& one : plan_.waiting) {
+            plan_.threads[static_cast<std::size_t>(one.thread)].push_back({});
+            ++left_[static_cast<std::size_t>(one.thread)];
+        }
+        plan_.waiting.clear();
+        turns_.host_synchronizes[static_cast<std::size_t>(pe_)] = true;
     }
 
     void ask() {
@@ -107,6 +127,7 @@ private:
     std::vector<std::size_t> left_;
     std::vector<Answer> answers_;
     int steps_ = 0;
+    int late_ = 0;  // calls of act() before the launch begins
     bool begun_ = false;
     bool failed_ = false;
     bool ended_ = false;
@@ -119,7 +140,7 @@ public:
     explicit CountedDecisions(int redundant_after = -1) : redundant_after_(redundant_after) {}
 
     ThreadId choose(const std::vector<ThreadId>& enabled, ThreadId last) override {
-        ++chosen;
+        if (chosen++ == 0) first_enabled = enabled.size();
         return explore::default_order(enabled, last).front();
     }
     void executed(Step step) override { steps.push_back(std::move(step)); }
@@ -130,6 +151,7 @@ public:
     }
 
     int chosen = 0;
+    std::size_t first_enabled = 0;
     int ends = 0;
     std::vector<Step> steps;
     std::vector<ThreadId> waiting;
@@ -144,6 +166,7 @@ struct RunRecord {
     std::vector<std::vector<Answer>> answers;  // by PE
     std::chrono::nanoseconds first_grant{0};
     std::uint64_t steps = 0;
+    bool abandoned = false;
     std::string obstacle;
 };
 
@@ -170,6 +193,7 @@ RunRecord run_job(const std::vector<Plan>& plans, explore::Decisions& decisions)
     scheduler.run(ended);
     run.deviations = scheduler.decided_run().deviations();
     run.steps = scheduler.decided_run().steps();
+    run.abandoned = scheduler.abandoned();
     run.obstacle = scheduler.obstacle();
     for (const auto& pe : pes) run.answers.push_back(pe->answers());
     return run;
@@ -261,7 +285,55 @@ TEST(StepScheduler, ReportsADeadlockWhenNoThreadIsEnabled) {
     CountedDecisions decisions;
     const StepTurns::Waiting wait{0, {8, 1, static_cast<std::uint32_t>(Compare::equal), true}};
     const RunRecord run = run_job({{.threads = {{}}, .waiting = {wait}}}, decisions);
-    EXPECT_THAT(run.answers[0], ElementsAre(Answer::idle, Answer::deadlock, Answer::ended));
+    EXPECT_THAT(run.answers[0], ElementsAre(Answer::idle, Answer::look_again, Answer::deadlock, Answer::ended));
+    EXPECT_EQ(run.obstacle, "");
+}
+
+// The host of the PE has launched the kernel and may still signal to it.
+TEST(StepScheduler, WaitsForAHostBesideItsKernel) {
+    CountedDecisions decisions;
+    const StepTurns::Waiting wait{0, {8, 1, static_cast<std::uint32_t>(Compare::equal), true}};
+    const RunRecord run =
+        run_job({{.threads = {{}}, .waiting = {wait}, .synchronizes = false, .host_acts_after = 3}}, decisions);
+    EXPECT_THAT(run.answers[0], ElementsAre(Answer::idle, Answer::look_again, Answer::look_again, Answer::look_again,
+                                            Answer::run, Answer::ended));
+    EXPECT_EQ(run.obstacle, "");
+}
+
+// It signalled just before it waited for its kernel.
+TEST(StepScheduler, LooksAgainWhenTheLastHostHasBlocked) {
+    CountedDecisions decisions;
+    const StepTurns::Waiting wait{0, {8, 1, static_cast<std::uint32_t>(Compare::equal), true}};
+    const RunRecord run = run_job({{.threads = {{}}, .waiting = {wait}, .host_acts_after = 1}}, decisions);
+    EXPECT_THAT(run.answers[0], ElementsAre(Answer::idle, Answer::look_again, Answer::run, Answer::ended));
+}
+
+TEST(StepScheduler, ReportsNoDeadlockBesideAHostThatComputes) {
+    CountedDecisions decisions;
+    const StepTurns::Waiting wait{0, {8, 1, static_cast<std::uint32_t>(Compare::equal), true}};
+    const RunRecord run = run_job({{.threads = {{}}, .waiting = {wait}, .synchronizes = false}}, decisions);
+    ASSERT_GT(run.answers[0].size(), 3U);
+    EXPECT_EQ(run.answers[0][run.answers[0].size() - 2], Answer::late_host);
+    EXPECT_THAT(run.obstacle, HasSubstr("within 30 s the host of PE 0 has neither launched a kernel"));
+}
+
+// Its barrier does not order the kernel that it queued before.
+TEST(StepScheduler, WaitsForAQueuedLaunchWhoseHostIsInABarrier) {
+    CountedDecisions decisions;
+    const RunRecord run =
+        run_job({{.threads = {{reads(8)}}}, {.threads = {{reads(8)}}, .in_next_barrier = true}}, decisions);
+    EXPECT_EQ(decisions.first_enabled, 2U);
+    ASSERT_EQ(decisions.steps.size(), 2U);
+    EXPECT_TRUE(decisions.steps[1].after.empty());
+    EXPECT_EQ(run.obstacle, "");
+}
+
+TEST(StepScheduler, ReportsALaunchBehindACallInWhichTheHostWaited) {
+    CountedDecisions decisions;
+    const RunRecord run = run_job(
+        {{.threads = {{reads(8), reads(8)}}}, {.threads = {{reads(16)}}, .host_waits = true, .launches_behind = 1}},
+        decisions);
+    EXPECT_THAT(run.obstacle, HasSubstr("had waited 2 s for its host, which waited in a call"));
 }
 
 // The launcher ends the job; nobody else gets a turn before.
@@ -299,6 +371,14 @@ TEST(StepScheduler, ReportsTooManyThreads) {
     const std::vector<std::vector<Step>> threads(StepTurns::max_threads + 1, {reads(8)});
     EXPECT_THAT(run_job({{.threads = threads, .dies_after = 0}}, decisions).obstacle,
                 HasSubstr("PE 0 has more than 1024 cores, pipes"));
+}
+
+TEST(StepScheduler, AbandonsARunThatRepeatsOthersForTooManySteps) {
+    CountedDecisions decisions(1);
+    const std::vector<Plan> plan{{.threads = {std::vector<Step>(1001, reads(8))}}};
+    EXPECT_TRUE(run_job(plan, decisions).abandoned);
+    CountedDecisions new_ones;
+    EXPECT_FALSE(run_job(plan, new_ones).abandoned);
 }
 
 TEST(StepScheduler, EndsARunWithTooManySteps) {
