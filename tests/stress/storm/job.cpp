@@ -107,7 +107,7 @@ private:
             ::putenv(const_cast<char*>(setting));
         if (fault_.kind->effect == Effect::survived) ::putenv(const_cast<char*>("NPUSHMEM_ON_PEER_DEATH=survive"));
         for (const auto& setting : fault_.transports->environment) ::putenv(const_cast<char*>(setting.c_str()));
-        const auto bootstrap_timeout = std::min<std::int64_t>(result_.stall_limit.count() / 2, 5);
+        const auto bootstrap_timeout = std::clamp<std::int64_t>(result_.stall_limit.count() / 4, 2, 15);
         ::setenv("NPUSHMEM_BOOTSTRAP_TIMEOUT", fmt::format("{}s", bootstrap_timeout).c_str(), 1);
         // A PE that waits for so long says for what.
         ::setenv("NPUSHMEM_REPORT_AFTER",

@@ -83,7 +83,8 @@ TEST(JobState, APeThatCannotGoOnIsNoDeathToSurvive) {
     (void)state.exit_requested(cannot_go_on, start);
     EXPECT_THAT(state.pe_ended(exited(cannot_go_on.pe, 9), "the PE exited", start).messages, IsEmpty());
     (void)state.pe_ended(killed(2, SIGKILL), "PE 2 died", start);
-    (void)state.expired(start + CauseSearch::timeout);
+    state.exits_flushed(start);
+    EXPECT_THAT(state.expired(start + CauseSearch::timeout).signals, Not(IsEmpty()));
     EXPECT_EQ(state.exit_status(), 128 + SIGKILL);
 }
 
