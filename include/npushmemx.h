@@ -186,6 +186,11 @@ NPUSHMEM_API int npushmemx_team_sync_by(npushmem_team_t team, const char* algori
  * members must call it, with the same text, between the same two barriers of the team, while no other thread uses the
  * team. Returns 0 or a code, with a report, as above; on failure nothing changes. */
 NPUSHMEM_API int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm);
+/* Sets who runs the team's barrier, sync, broadcast, collect, fcollect, alltoall, reductions and reduce-scatter from
+ * now on: "npushmem"; the library that NPUSHMEM_COLL_LIBRARY has loaded, by its name, in all calls that it supports; or
+ * "auto", as at the team's start: the rules of NPUSHMEM_COLL_TUNING_FILE. Otherwise as npushmemx_team_set_barrier. A
+ * library's name where none is loaded, or another one, is an error. */
+NPUSHMEM_API int npushmemx_team_set_collectives(npushmem_team_t team, const char* library);
 /* Collective over the team; one thread at a time. Completes this PE's operations on the default context, as quiet, then
  * returns when all members have entered. Returns 0 or a code, with a report. */
 NPUSHMEM_API int npushmemx_team_barrier(npushmem_team_t team);

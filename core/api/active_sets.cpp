@@ -209,7 +209,7 @@ void sync_set(const char* function, bool complete, int start, int log_stride, in
     if (done.ok())
         done = run_same_call(*team.value(), function, [&] {
             return coll::sync_after(complete ? runtime()->synchronization().quiet() : Status{},
-                                    [&] { return team.value()->sync(); });
+                                    [&] { return team.value()->barrier().sync(); });
         });
     if (!done.ok()) fail(function, done);
 }

@@ -128,8 +128,9 @@ int sync_team(const char* function, npushmem_team_t team, Before&& before) {
     const auto found = team_of(team);
     Status done = found.status();
     if (done.ok())
-        done = run_same_call(*found.value(), function,
-                             [&] { return coll::sync_after(before(), [&] { return found.value()->sync(); }); });
+        done = run_same_call(*found.value(), function, [&] {
+            return coll::sync_after(before(), [&] { return found.value()->barrier().sync(); });
+        });
     if (!done.ok()) fail(function, done);
     return static_cast<int>(done.code());
 }
@@ -305,6 +306,14 @@ int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm) {
         return Status{};
     };
     return report_code(__func__, with_barrier_plan(team, algorithm, set));
+}
+
+int npushmemx_team_set_collectives(npushmem_team_t team, const char* library) {
+    const auto found = team_of(team);
+    Status done = found.status();
+    if (done.ok())
+        done = library != nullptr ? found.value()->select_library(library) : Status{Code::argument, "library is NULL"};
+    return report_code(__func__, done);
 }
 
 int npushmemx_team_sync_by(npushmem_team_t team, const char* algorithm) {

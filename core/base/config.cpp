@@ -304,8 +304,14 @@ constexpr ConfigRow rows[] = {
     {"BARRIER_ALGO", "auto", "name or name:radix", "coll",
      "algorithm of host barriers; auto, adaptive, or one that npushmem-info -b lists", any<&S::barrier_algo>},
     {"COLL_TUNING_FILE", "", "path", "coll",
-     "decision file for auto, written by npushmem-perf tune-barrier; npushmem-info -b shows its effect",
+     "decision file for auto, written by npushmem-perf tune-barrier; npushmem-info -b shows its effect; its rules for "
+     "libraries divide the calls between npushmem and COLL_LIBRARY",
      any<&S::coll_tuning_file>},
+    {"COLL_LIBRARY", "", "name or path", "coll",
+     "plugin of another library whose collectives serve all calls that it supports, such as mpi; npushmem-info -p "
+     "lists "
+     "them; empty: npushmem's own collectives",
+     any<&S::coll_library>},
     {"NPU_BLOCKS", "20", "int 1..1024", "npu", "number of blocks of the emulated NPU",
      between<&S::npu_blocks, 1, 1024>},
     {"NPU_VECTOR_CORES", "2", "int 1..16", "npu", "number of vector cores of a block",

@@ -113,6 +113,7 @@ struct Settings {
     bool survives_deaths = false;  // ON_PEER_DEATH=survive
     std::string barrier_algo;
     std::string coll_tuning_file;
+    std::string coll_library;
     // emulated NPU
     std::int64_t npu_blocks = 0;
     std::int64_t npu_vector_cores = 0;

@@ -121,6 +121,9 @@ public:
     // Waits as `other` does, with another observer.
     Waiter(const Waiter& other, WaitObserver* observer)
         : Waiter(other.budget_, other.os_, other.counters_, other.liveness_, other.progress_, observer) {}
+    // The same with another budget.
+    Waiter(const Waiter& other, const WaitBudget& budget)
+        : Waiter(budget, other.os_, other.counters_, other.liveness_, other.progress_, other.observer_) {}
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
 

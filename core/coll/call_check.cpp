@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "core/coll/collectives.hpp"
+
 namespace npushmem::coll {
 
 namespace {
@@ -61,17 +63,8 @@ Status compare(const std::string& group, const MemberCall& a, const MemberCall& 
 
 // Returns all members' records of this call. A record of an earlier call has another sequence.
 Result<std::vector<CallRecord>> exchange(Group& group, const CallRecord& mine) {
-    const std::uint64_t at = group.workspace() + group.next_workspace_half() * Workspace::contribution_bytes;
-    std::memcpy(group.mapped_address(group.index(), at), &mine, sizeof mine);
-    Status done = group.sync();
     std::vector<CallRecord> all(static_cast<std::size_t>(group.size()));
-    for (int member = 0; member < group.size() && done.ok(); ++member) {
-        CallRecord& theirs = all[static_cast<std::size_t>(member)];
-        if (const std::byte* there = group.mapped_address(member, at))
-            std::memcpy(&theirs, there, sizeof theirs);
-        else
-            done = group.get(member, at, &theirs, sizeof theirs);
-    }
+    Status done = gather_small(group, &mine, sizeof mine, all.data());
     if (!done.ok()) return done;
     return all;
 }

@@ -8,7 +8,11 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
+#include <vector>
+
+#include "core/coll/collectives_library.hpp"
 
 namespace npushmem::coll {
 
@@ -227,6 +231,39 @@ Status scan_published(Group& group, std::uint64_t dest, std::uint64_t source, st
     return done;
 }
 
+// Runs a call in the group's library, if it has one that serves the call. `bytes` of each member select it.
+std::optional<Status> run_by_library(Group& group, std::uint64_t dest, std::uint64_t source, npushmem_coll_call call,
+                                     std::uint64_t bytes) {
+    LibraryTeam* const library = group.library();
+    if (library == nullptr) return std::nullopt;
+    call.source = local_address(group, source);
+    call.dest = local_address(group, dest);
+    return library->run(call, bytes);
+}
+
+npushmem_coll_call reduction(std::uint32_t collective, std::uint64_t count, ReduceOperation operation,
+                             ReduceElement element) {
+    return {.struct_size = 0,
+            .collective = collective,
+            .operation = static_cast<std::uint32_t>(operation),
+            .type = static_cast<std::uint32_t>(element),
+            .root = 0,
+            .reserved = 0,
+            .source = nullptr,
+            .dest = nullptr,
+            .count = count,
+            .counts = nullptr};
+}
+
+// The same for collectives of bytes.
+npushmem_coll_call transfer(std::uint32_t collective, std::uint64_t count, int root = 0) {
+    npushmem_coll_call call{};
+    call.collective = collective;
+    call.root = root;
+    call.count = count;
+    return call;
+}
+
 // Returns the group's CacheLineExchange if it carries this many bytes per pair; otherwise null.
 CacheLineExchange* lines_for(Group& group, std::uint64_t bytes) {
     CacheLineExchange* const lines = group.line_exchange();
@@ -339,8 +376,22 @@ Status sizes_differ(int sender, std::uint64_t sent, int receiver, std::uint64_t 
 
 }  // namespace
 
+Status gather_small(Group& group, const void* mine, std::uint64_t bytes, void* all) {
+    const auto at = publish(group, mine, bytes);
+    Status done = at.status();
+    auto* to = static_cast<std::byte*>(all);
+    for (int member = 0; member < group.size() && done.ok(); ++member, to += bytes)
+        done = read(group, member, at.value(), to, bytes);
+    return done;
+}
+
 Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root) {
     if (bytes == 0) return {};
+    if (auto done = run_by_library(group, dest, source, transfer(NPUSHMEM_COLL_BROADCAST, bytes, root), bytes)) {
+        if (done->ok() && group.index() == root && to_root)
+            return read(group, root, source, local_address(group, dest), bytes);
+        return *done;
+    }
     if (BroadcastRing* const ring = bytes <= BroadcastRing::max_payload ? group.broadcast_ring() : nullptr) {
         const bool written = group.index() != root || to_root;
         return ring->run(local_address(group, source), written ? local_address(group, dest) : nullptr, bytes, root);
@@ -353,6 +404,7 @@ Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::ui
 
 Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
     if (bytes == 0) return {};
+    if (auto done = run_by_library(group, dest, source, transfer(NPUSHMEM_COLL_FCOLLECT, bytes), bytes)) return *done;
     if (CacheLineExchange* lines = lines_for(group, bytes))
         return gather_by_lines(group, *lines, dest, source, 0, bytes);
     const std::uint64_t at = dest + static_cast<std::uint64_t>(group.index()) * bytes;
@@ -367,16 +419,23 @@ Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint
     std::uint64_t before = 0;
     std::uint64_t left = room;
     bool fits = true;
+    std::vector<std::uint64_t> counts;  // for a library
     Status done;
     for (int member = 0; member < group.size() && done.ok(); ++member) {
         std::uint64_t theirs = 0;
         done = read(group, member, at.value(), &theirs, sizeof theirs);
+        if (group.library() != nullptr) counts.push_back(theirs);
         if (member < group.index()) before += theirs;
         fits = fits && theirs <= left;
         left -= fits ? theirs : 0;
     }
     // All members read the same counts, so all get the same result.
     if (done.ok() && !fits) return {Code::range, "the members' contributions together exceed the memory at dest"};
+    if (done.ok() && left < room && !counts.empty()) {
+        npushmem_coll_call call = transfer(NPUSHMEM_COLL_COLLECT, bytes);
+        call.counts = counts.data();
+        if (auto ran = run_by_library(group, dest, source, call, std::ranges::max(counts))) return *ran;
+    }
     if (done.ok())
         done = for_all(group, [&](int member) {
             return write(group, member, dest + before, local_address(group, source), bytes);
@@ -386,6 +445,7 @@ Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint
 
 Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
     if (bytes == 0) return {};
+    if (auto done = run_by_library(group, dest, source, transfer(NPUSHMEM_COLL_ALLTOALL, bytes), bytes)) return *done;
     if (CacheLineExchange* lines = lines_for(group, bytes))
         return gather_by_lines(group, *lines, dest, source, bytes, bytes);
     const std::uint64_t at = dest + static_cast<std::uint64_t>(group.index()) * bytes;
@@ -437,6 +497,9 @@ Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint6
               ReduceElement element) {
     const Reduction how(operation, element);
     if (count == 0) return {};
+    if (auto done = run_by_library(group, dest, source, reduction(NPUSHMEM_COLL_REDUCE, count, operation, element),
+                                   count * how.size))
+        return *done;
     if (count <= CacheLineExchange::max_payload / how.size)
         if (CacheLineExchange* lines = group.line_exchange())
             return combine_by_lines(group, *lines, dest, source, 0, count, how, group.size());
@@ -448,6 +511,9 @@ Status reduce_scatter(Group& group, std::uint64_t dest, std::uint64_t source, st
                       ReduceOperation operation, ReduceElement element) {
     const Reduction how(operation, element);
     if (count == 0) return {};
+    if (auto done = run_by_library(group, dest, source,
+                                   reduction(NPUSHMEM_COLL_REDUCESCATTER, count, operation, element), count * how.size))
+        return *done;
     if (count <= CacheLineExchange::max_payload / how.size)
         if (CacheLineExchange* lines = group.line_exchange())
             return combine_by_lines(group, *lines, dest, source, count * how.size, count, how, group.size());

@@ -7,7 +7,8 @@
 // the others' dest, which is ready by contract, needs one barrier; reading from their source needs one before and one
 // after. Each function states its method by size. In groups with a CacheLineExchange, up to
 // CacheLineExchange::max_payload bytes per member use it and need no barrier; so do broadcasts of up to
-// BroadcastRing::max_payload bytes in groups with a BroadcastRing.
+// BroadcastRing::max_payload bytes in groups with a BroadcastRing. All but scans and strided exchanges are left to
+// another library where the group has one that serves the call.
 #pragma once
 
 #include <span>
@@ -16,6 +17,10 @@
 #include "core/coll/reduce_kernel.hpp"
 
 namespace npushmem::coll {
+
+// Gathers `bytes` bytes, at most Workspace::contribution_bytes, of every member, in their order. The members'
+// workspaces carry them.
+Status gather_small(Group& group, const void* mine, std::uint64_t bytes, void* all);
 
 // Small: the root writes to all members. Large: all members read from the root at the same time. Large over transports:
 // each member reads its part from the root, and the other parts from the other members. `to_root`: also writes the

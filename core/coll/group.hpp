@@ -12,6 +12,8 @@
 
 namespace npushmem::coll {
 
+class LibraryTeam;
+
 // Scratch memory of each member for the algorithms: `Workspace::bytes` of symmetric memory, all zero at first.
 struct Workspace {
     static constexpr std::uint64_t contribution_bytes = 2048;  // maximum that a member publishes
@@ -38,7 +40,8 @@ public:
     [[nodiscard]] virtual int size() const = 0;
     [[nodiscard]] virtual int index() const = 0;
 
-    // Returns when all members have called it. Each member's earlier stores and completed puts are then visible to all.
+    // Returns when all members have called it, by npushmem's own means. Each member's earlier stores and completed puts
+    // are then visible to all.
     virtual Status sync() = 0;
     // Waits until the puts of this member have arrived.
     virtual Status complete() = 0;
@@ -64,6 +67,10 @@ public:
     [[nodiscard]] virtual CacheLineExchange* line_exchange() { return nullptr; }
     // The same for small broadcasts.
     [[nodiscard]] virtual BroadcastRing* broadcast_ring() { return nullptr; }
+
+    // Returns the counterpart of this group in another library of collectives; null if there is none. Equal on all
+    // members.
+    [[nodiscard]] virtual LibraryTeam* library() { return nullptr; }
 
     // Returns the workspace's offset.
     [[nodiscard]] virtual std::uint64_t workspace() const = 0;

@@ -43,12 +43,11 @@ Status no_entry(const SharedLibrary& library, PluginKind kind, int ours, LoadSta
         stage = LoadStage::major;
         return refused(version_remedy(kind, major, ours));
     }
-    const PluginKind otherwise = kind == PluginKind::transport ? PluginKind::bootstrap : PluginKind::transport;
-    const bool mixed_up = library.find(entry_name(otherwise, 1).c_str()).has_value();
-    return refused(fmt::format(
-        "it does not export {}; {}", entry_name(kind, ours),
-        mixed_up ? fmt::format("it is a {} plugin, rename the file", name_of(otherwise))
-                 : "it is not an npushmem plugin, or it lacks the export macro at the end of a source file"));
+    std::string why = "it is not an npushmem plugin, or it lacks the export macro at the end of a source file";
+    for (const PluginKind otherwise : all_plugin_kinds)
+        if (otherwise != kind && library.find(entry_name(otherwise, 1).c_str()).has_value())
+            why = fmt::format("it is a {} plugin, rename the file", name_of(otherwise));
+    return refused(fmt::format("it does not export {}; {}", entry_name(kind, ours), why));
 }
 
 Result<void*> own_entry(const SharedLibrary& library, PluginKind kind, int ours, LoadStage& stage) {
@@ -213,12 +212,21 @@ Result<std::shared_ptr<const LoadedBootstrap>> load_bootstrap(const PluginFinder
     return load<npushmem_bootstrap_v1>(finder, name_or_path);
 }
 
+Result<std::shared_ptr<const LoadedCollectives>> load_collectives(const PluginFinder& finder,
+                                                                  std::string_view name_or_path) {
+    return load<npushmem_collectives_v1>(finder, name_or_path);
+}
+
 Result<std::shared_ptr<const LoadedTransport>> load_transport_file(const FoundPlugin& found, LoadStage& stage) {
     return load_file<npushmem_transport_v1>(found, stage);
 }
 
 Result<std::shared_ptr<const LoadedBootstrap>> load_bootstrap_file(const FoundPlugin& found, LoadStage& stage) {
     return load_file<npushmem_bootstrap_v1>(found, stage);
+}
+
+Result<std::shared_ptr<const LoadedCollectives>> load_collectives_file(const FoundPlugin& found, LoadStage& stage) {
+    return load_file<npushmem_collectives_v1>(found, stage);
 }
 
 }  // namespace npushmem

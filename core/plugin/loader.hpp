@@ -43,6 +43,7 @@ private:
 
 using LoadedTransport = LoadedPlugin<npushmem_transport_v1>;
 using LoadedBootstrap = LoadedPlugin<npushmem_bootstrap_v1>;
+using LoadedCollectives = LoadedPlugin<npushmem_collectives_v1>;
 
 // Loads a plugin by name or by path (anything with a '/'). Opens only this file; the cost is that of a dlopen. A
 // failure names the file, the stage, the versions and the remedy; its code is plugin_missing or plugin_refused. After a
@@ -51,9 +52,12 @@ Result<std::shared_ptr<const LoadedTransport>> load_transport(const PluginFinder
                                                               std::string_view name_or_path);
 Result<std::shared_ptr<const LoadedBootstrap>> load_bootstrap(const PluginFinder& finder,
                                                               std::string_view name_or_path);
+Result<std::shared_ptr<const LoadedCollectives>> load_collectives(const PluginFinder& finder,
+                                                                  std::string_view name_or_path);
 
 // The same for a found file. `stage` is the stage that was reached: after a failure, the one that failed.
 Result<std::shared_ptr<const LoadedTransport>> load_transport_file(const FoundPlugin& found, LoadStage& stage);
 Result<std::shared_ptr<const LoadedBootstrap>> load_bootstrap_file(const FoundPlugin& found, LoadStage& stage);
+Result<std::shared_ptr<const LoadedCollectives>> load_collectives_file(const FoundPlugin& found, LoadStage& stage);
 
 }  // namespace npushmem

@@ -125,6 +125,20 @@ Result<std::unique_ptr<OpenedBootstrap>> open_bootstrap(const std::shared_ptr<co
     return opened;
 }
 
+Result<std::unique_ptr<Collectives>> open_collectives(const std::shared_ptr<const LoadedCollectives>& plugin,
+                                                      const npushmem_host& host,
+                                                      const npushmem_collectives_params& params) {
+    detail::CollectivesSupport support{plugin, std::make_unique<PluginHost>(host, plugin->config_rows())};
+    if (Status s = support.host->check_values(); !s.ok()) return at_stage(*plugin, LoadStage::configuration, s);
+    npushmem_collectives_params own = params;
+    own.struct_size = sizeof own;
+    void* self = nullptr;
+    npushmem_error error{};
+    const std::int32_t code = plugin->table().open(&support.host->table(), &own, &self, &error);
+    if (code != NPUSHMEM_OK) return open_failed(*plugin, status_from(code, error));
+    return std::unique_ptr<Collectives>(std::make_unique<OpenedCollectives>(std::move(support), self));
+}
+
 Status make_uniqueid(const LoadedBootstrap& plugin, const npushmem_host& host,
                      std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id) {
     const Status values = PluginHost(host, plugin.config_rows()).check_values();

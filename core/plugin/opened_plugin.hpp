@@ -13,6 +13,7 @@
 #include "npushmem/plugin/abi.h"
 #include "npushmem/plugin/status.hpp"
 #include "npushmem/plugin/table_bootstrap.hpp"
+#include "npushmem/plugin/table_collectives.hpp"
 #include "npushmem/plugin/table_transport.hpp"
 
 namespace npushmem {
@@ -106,6 +107,27 @@ public:
 Result<std::unique_ptr<OpenedBootstrap>> open_bootstrap(const std::shared_ptr<const LoadedBootstrap>& plugin,
                                                         const npushmem_host& host,
                                                         const npushmem_bootstrap_params& params);
+
+namespace detail {
+
+// Base of OpenedCollectives, destroyed after the instance is closed.
+struct CollectivesSupport {
+    std::shared_ptr<const LoadedCollectives> plugin;
+    std::unique_ptr<PluginHost> host;
+};
+
+}  // namespace detail
+
+class OpenedCollectives final : private detail::CollectivesSupport, public TableCollectives {
+public:
+    OpenedCollectives(detail::CollectivesSupport support, void* self)
+        : CollectivesSupport(std::move(support)), TableCollectives(plugin->table(), self) {}
+};
+
+// As open_transport.
+Result<std::unique_ptr<Collectives>> open_collectives(const std::shared_ptr<const LoadedCollectives>& plugin,
+                                                      const npushmem_host& host,
+                                                      const npushmem_collectives_params& params);
 
 // Fills `id` by the plugin's get_uniqueid; Code::unsupported if it has none. The service of the id stays inside the
 // library and may use `host`: keep both until all ranks have opened the job. The plugin receives `host` itself, which

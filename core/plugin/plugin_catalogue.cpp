@@ -46,14 +46,20 @@ PluginEntry describe(const LoadedTransport& plugin) {
 
 PluginEntry describe(const LoadedBootstrap& plugin) { return entry_of(plugin); }
 
+PluginEntry describe(const LoadedCollectives& plugin) { return entry_of(plugin); }
+
 PluginEntry examine_plugin(const FoundPlugin& found) {
     LoadStage stage{};
     return examine_plugin(found, stage);
 }
 
 PluginEntry examine_plugin(const FoundPlugin& found, LoadStage& stage) {
-    return found.kind == PluginKind::transport ? examine_with(found, stage, load_transport_file)
-                                               : examine_with(found, stage, load_bootstrap_file);
+    switch (found.kind) {
+        case PluginKind::transport: return examine_with(found, stage, load_transport_file);
+        case PluginKind::bootstrap: return examine_with(found, stage, load_bootstrap_file);
+        case PluginKind::collectives: break;
+    }
+    return examine_with(found, stage, load_collectives_file);
 }
 
 PluginCatalogue PluginCatalogue::scan(const PluginFinder& finder) {
@@ -63,7 +69,7 @@ PluginCatalogue PluginCatalogue::scan(const PluginFinder& finder) {
 PluginCatalogue PluginCatalogue::scan(const PluginFinder& finder,
                                       const std::function<PluginEntry(const FoundPlugin&)>& examine) {
     PluginCatalogue out;
-    for (const PluginKind kind : {PluginKind::transport, PluginKind::bootstrap})
+    for (const PluginKind kind : all_plugin_kinds)
         for (const auto& found : finder.scan(kind)) out.entries_.push_back(examine(found));
     return out;
 }

@@ -36,7 +36,7 @@ struct PluginEntry {
 
 class PluginCatalogue {
 public:
-    // Loads and unloads every plugin of both kinds: slow, for information only. A refused plugin is an entry too.
+    // Loads and unloads every plugin of all kinds: slow, for information only. A refused plugin is an entry too.
     static PluginCatalogue scan(const PluginFinder& finder);
     // The same, with another function that examines a file.
     static PluginCatalogue scan(const PluginFinder& finder,
@@ -57,5 +57,6 @@ PluginEntry examine_plugin(const FoundPlugin& found, LoadStage& stage);
 // Returns the entry of a loaded plugin.
 PluginEntry describe(const LoadedTransport& plugin);
 PluginEntry describe(const LoadedBootstrap& plugin);
+PluginEntry describe(const LoadedCollectives& plugin);
 
 }  // namespace npushmem

@@ -101,7 +101,10 @@ bool is_name_character(char c) { return is_lower(c) || (c >= '0' && c <= '9') ||
 
 }  // namespace
 
-std::string_view name_of(PluginKind kind) { return kind == PluginKind::transport ? "transport" : "bootstrap"; }
+std::string_view name_of(PluginKind kind) {
+    constexpr std::array<std::string_view, std::size(all_plugin_kinds)> names{"transport", "bootstrap", "collectives"};
+    return names.at(static_cast<std::size_t>(kind));
+}
 
 std::string_view name_of(LoadStage stage) { return stage_names.at(static_cast<std::size_t>(stage)); }
 
@@ -207,7 +210,9 @@ std::vector<AbsentPlugin> absent_plugins(const std::vector<std::string>& folders
         std::string kind;
         AbsentPlugin next{};
         while (list >> kind >> next.name && std::getline(list >> std::ws, next.why)) {
-            next.kind = kind == name_of(PluginKind::bootstrap) ? PluginKind::bootstrap : PluginKind::transport;
+            next.kind = PluginKind::transport;
+            for (const PluginKind known : all_plugin_kinds)
+                if (kind == name_of(known)) next.kind = known;
             out.push_back(next);
         }
     }

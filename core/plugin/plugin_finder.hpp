@@ -26,7 +26,9 @@ std::vector<std::string> missing_directories(std::string_view user_path);
 // Returns the directory of the file that contains this code; "" if the system does not report it.
 std::string directory_of_this_library();
 
-enum class PluginKind { transport, bootstrap };
+enum class PluginKind { transport, bootstrap, collectives };
+inline constexpr PluginKind all_plugin_kinds[] = {PluginKind::transport, PluginKind::bootstrap,
+                                                  PluginKind::collectives};
 
 // The stages of loading, in order. A refusal names the stage that failed.
 enum class LoadStage {

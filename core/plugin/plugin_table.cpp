@@ -168,7 +168,7 @@ bool TableTraits<npushmem_transport_v1>::is_forget_missing(const npushmem_transp
     return t.forget == nullptr || t.forget == nothing_to_forget;
 }
 
-// The checks and stubs of the bootstrap table, and the check of configuration rows, which both tables share.
+// The checks and stubs of the bootstrap table, and the check of configuration rows, which all tables share.
 namespace {
 
 constexpr std::uint32_t max_rows = 1024;
@@ -236,6 +236,33 @@ void TableTraits<npushmem_bootstrap_v1>::fill_defaults(npushmem_bootstrap_v1& t)
     if (t.get_uniqueid == nullptr) t.get_uniqueid = no_uniqueid;
     if (t.recognise == nullptr) t.recognise = no_recognise;
     if (t.rank_ended == nullptr) t.rank_ended = waits_for_every_rank;
+    if (t.summary == nullptr) t.summary = "";
+}
+
+namespace {
+
+void nothing_to_abandon(void*, std::uint64_t) {}
+const char* no_description(void*) { return ""; }
+
+}  // namespace
+
+std::string TableTraits<npushmem_collectives_v1>::missing_function(const npushmem_collectives_v1& t) {
+    const std::array<NamedPresence, 7> mandatory{{{"open", t.open != nullptr},
+                                                  {"close", t.close != nullptr},
+                                                  {"supports", t.supports != nullptr},
+                                                  {"create_team", t.create_team != nullptr},
+                                                  {"destroy_team", t.destroy_team != nullptr},
+                                                  {"start", t.start != nullptr},
+                                                  {"test", t.test != nullptr}}};
+    return first_absent(mandatory);
+}
+
+// What the library supports is known after `open` only.
+std::string TableTraits<npushmem_collectives_v1>::capability_conflict(const npushmem_collectives_v1&) { return {}; }
+
+void TableTraits<npushmem_collectives_v1>::fill_defaults(npushmem_collectives_v1& t) {
+    fill(t.abandon, nothing_to_abandon);
+    fill(t.describe, no_description);
     if (t.summary == nullptr) t.summary = "";
 }
 

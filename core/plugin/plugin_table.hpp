@@ -9,6 +9,7 @@
 
 #include "core/plugin/plugin_finder.hpp"
 #include "npushmem/plugin/bootstrap.h"
+#include "npushmem/plugin/collectives.h"
 #include "npushmem/plugin/transport.h"
 
 namespace npushmem {
@@ -51,6 +52,18 @@ struct TableTraits<npushmem_bootstrap_v1> {
     static std::string missing_function(const npushmem_bootstrap_v1& table);
     static std::string capability_conflict(const npushmem_bootstrap_v1& table);
     static void fill_defaults(npushmem_bootstrap_v1& table);
+};
+
+template <>
+struct TableTraits<npushmem_collectives_v1> {
+    static constexpr PluginKind kind = PluginKind::collectives;
+    static constexpr std::uint16_t major = NPUSHMEM_COLLECTIVES_MAJOR;
+    static constexpr std::uint16_t minor = NPUSHMEM_COLLECTIVES_MINOR;
+    static constexpr std::size_t min_bytes = offsetof(npushmem_collectives_v1, abandon);
+
+    static std::string missing_function(const npushmem_collectives_v1& table);
+    static std::string capability_conflict(const npushmem_collectives_v1& table);
+    static void fill_defaults(npushmem_collectives_v1& table);
 };
 
 // Returns the first error in the rows, or "": a pointer to unreadable memory, no name, a repeated name, an unknown

@@ -224,6 +224,17 @@ Result<OwnedTransport> PluginSources::open_transport(const std::string& name, Co
     return open_one(finder_of(config.settings()), selection.value().front(), config, host, params);
 }
 
+Result<OwnedCollectives> PluginSources::open_collectives(Config& config, const npushmem_host& host,
+                                                         const npushmem_collectives_params& params) {
+    const auto loaded = load_collectives(finder_of(config.settings()), config.settings().coll_library);
+    if (!loaded.ok()) return loaded.status();
+    const LoadedCollectives& plugin = *loaded.value();
+    if (Status declared = config.declare(plugin.name().c_str(), plugin.config_rows()); !declared.ok()) return declared;
+    auto opened = npushmem::open_collectives(loaded.value(), host, params);
+    if (!opened.ok()) return opened.status();
+    return OwnedCollectives{plugin.name(), std::move(opened).value()};
+}
+
 void PluginSources::declare_all(Config& config) {
     declare_plugins(PluginCatalogue::scan(finder_of(config.settings())), config);
 }

@@ -30,7 +30,7 @@ private:
     npushmem_host table_;
 };
 
-// Opens the bootstraps and transports that the configuration selects.
+// Opens the bootstraps, transports and library of collectives that the configuration selects.
 class PluginSources final : public Sources {
 public:
     Result<std::unique_ptr<Bootstrap>> open_bootstrap(Config& config, const npushmem_host& host,
@@ -39,6 +39,8 @@ public:
                                                         const npushmem_transport_params& params) override;
     Result<OwnedTransport> open_transport(const std::string& name, Config& config, const npushmem_host& host,
                                           const npushmem_transport_params& params) override;
+    Result<OwnedCollectives> open_collectives(Config& config, const npushmem_host& host,
+                                              const npushmem_collectives_params& params) override;
     void declare_all(Config& config) override;
     [[nodiscard]] BootstrapSelection bootstrap_selection() const override { return bootstrap_selection_; }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/runtime/runtime.hpp"
 
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include "core/base/parking.hpp"
-#include "core/coll/group.hpp"
 
 namespace npushmem {
 
@@ -98,13 +98,15 @@ Status Runtime::finish_with_the_living(const Status& failed) {
 }
 
 Status Runtime::finish_with_all() {
-    if (Status done = synchronization_.sync_all(); !done.ok()) return done;
+    if (Status done = synchronization_.own_sync_all(); !done.ok()) return done;
     log().write(LogLevel::debug, "finalize", "last barrier: done");
     parts_.departures->publish(synchronization_.world().barriers(), true);
     if (settings().survives_deaths) parts_.teams->publish_ends();  // PEs that failed in the barrier wait for them
-    if (settings().stats && my_pe_ == 0)
+    if (settings().stats && my_pe_ == 0) {
         if (Status printed = parts_.reports->print_statistics(); !printed.ok())
             log().line(LogLevel::warn, "report", printed.message());
+        if (parts_.collectives) (void)std::fputs((parts_.collectives->describe_counts() + "\n").c_str(), stderr);
+    }
     Status departed = parts_.departures->wait_for_others(*parts_.transports, synchronization_.world().barriers());
     log().write(LogLevel::debug, "finalize", "departure: {}", departed.ok() ? "done" : departed.message());
     ended_with_all_ = departed.ok();

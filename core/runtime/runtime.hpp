@@ -7,6 +7,7 @@
 
 #include "core/base/config.hpp"
 #include "core/base/log.hpp"
+#include "core/coll/group.hpp"
 #include "core/memory/collective_heap.hpp"
 #include "core/memory/registered_buffers.hpp"
 #include "core/remote/remote_access.hpp"
@@ -36,7 +37,14 @@ public:
     // Completes all operations of this PE on the default context and makes them visible.
     Status quiet();
     Status sync_all() { return world_.sync(); }
-    Status barrier_all() { return barrier_all(world_.default_plan()); }
+    Status barrier_all() {
+        if (all_mapped_) [[likely]]
+            return world_.sync();
+        return coll::sync_after(quiet(), [this] { return world_.sync(); });
+    }
+    // The same by npushmem's own means, whatever library serves the program's barriers.
+    Status own_sync_all() { return world_.sync(world_.default_plan()); }
+    Status own_barrier_all() { return barrier_all(world_.default_plan()); }
     // Uses the algorithm that `text` names, in the form of NPUSHMEM_BARRIER_ALGO.
     Status barrier_all(std::string_view text);
     [[nodiscard]] TeamBarrier& world() const { return world_; }
@@ -59,7 +67,7 @@ public:
 
     [[nodiscard]] int my_pe() const override { return job_.my_pe(); }
     [[nodiscard]] int npes() const override { return job_.npes(); }
-    Status heap_barrier() override { return synchronization_.barrier_all(); }
+    Status heap_barrier() override { return synchronization_.own_barrier_all(); }
     [[nodiscard]] std::uint64_t next_barrier() const override { return synchronization_.world().barriers() + 1; }
     Result<HeapRecord> record_of(int pe, unsigned parity) override;
 
@@ -88,7 +96,8 @@ struct RuntimeParts {
     std::unique_ptr<MappedSlices> slices;
     std::unique_ptr<Departures> departures;
     std::unique_ptr<JobTransports> transports;
-    std::unique_ptr<KernelRecordsMemory> kernel_records;  // of PE 0, if the PEs share their records
+    std::unique_ptr<KernelRecordsMemory> kernel_records;    // of PE 0, if the PEs share their records
+    std::unique_ptr<coll::CollectivesLibrary> collectives;  // null: npushmem's own
     std::unique_ptr<TeamTable> teams;
     std::unique_ptr<RuntimeReports> reports;
     npu::RemoteMode remote_mode = npu::RemoteMode::direct;  // of kernels, for PEs that are not mapped

@@ -25,6 +25,7 @@ std::string describe(const JobReport& job) {
     text += fmt::format("bootstrap: {}\n", describe(job.bootstrap));
     if (!job.between_hosts.empty()) text += fmt::format("between hosts: {}\n", job.between_hosts);
     if (job.kernels) text += fmt::format("kernels: {}\n", job.kernels->text);
+    if (!job.collectives.empty()) text += fmt::format("collectives: {}\n", job.collectives);
     text += fmt::format("barrier: {} ({})\n", name_of(job.barrier.plan), job.barrier.why);
     return text + fmt::format("waiting: {}\n", job.waiting);
 }

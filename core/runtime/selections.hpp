@@ -33,6 +33,7 @@ struct JobReport {
     BootstrapSelection bootstrap;
     std::string between_hosts;                // the choice for PEs of other hosts; empty: no choice was needed
     std::optional<RemoteModeChoice> kernels;  // for PEs that are not mapped; empty: all are
+    std::string collectives;                  // the choice of COLL_LIBRARY with its reason; empty: none was set
     barrier::Choice barrier;
     barrier::BarrierSelectionInput barrier_input;
     std::string waiting;

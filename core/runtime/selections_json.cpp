@@ -168,6 +168,7 @@ std::string to_json(const StartReport& report) {
         {"static_data", job.static_data},
         {"bootstrap", bootstrap_json(job)},
         {"between_hosts", text_or_null(job.between_hosts)},
+        {"collectives", text_or_null(job.collectives)},
         {"transports", transports_json(report.transports)},
         {"routes", routes_json(report)},
         {"nics", nics_json(report)},

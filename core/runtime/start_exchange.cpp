@@ -46,6 +46,7 @@ Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, 
     record.survives_deaths = settings.survives_deaths ? 1 : 0;
     record.statics = statics;
     (void)settings.barrier_algo.copy(record.barrier, sizeof record.barrier - 1);
+    (void)settings.coll_library.copy(record.coll_library, sizeof record.coll_library - 1);
     const CpuFacts cpus = read_cpu_facts();
     std::copy_n(cpus.affinity.begin(), std::min(cpus.affinity.size(), PeRecord::mask_words), record.cpu_mask);
     record.cpu_quota = cpus.quota;
@@ -83,6 +84,10 @@ Status check_pe_records(std::span<const PeRecord> records, int my_pe) {
             return {Code::mismatch,
                     fmt::format("{} has NPUSHMEM_BARRIER_ALGO='{}', PE {} has '{}'; all PEs need the same",
                                 where(other, pe), other.barrier, my_pe, mine.barrier)};
+        if (std::string_view(other.coll_library) != mine.coll_library)
+            return {Code::mismatch,
+                    fmt::format("{} has NPUSHMEM_COLL_LIBRARY='{}', PE {} has '{}'; all PEs need the same",
+                                where(other, pe), other.coll_library, my_pe, mine.coll_library)};
         if (other.check != mine.check)
             return {Code::mismatch, fmt::format("{} has NPUSHMEM_CHECK={}, PE {} has {}; all PEs need the same",
                                                 where(other, pe), other.check, my_pe, mine.check)};

@@ -64,8 +64,9 @@ struct PeRecord {
     std::uint64_t process_space = 0;
     npushmem_host_id host{};
     std::uint64_t symmetric_bytes = 0;
-    std::uint64_t tuning = 0;  // hash of the decision file
-    char barrier[40] = {};     // NPUSHMEM_BARRIER_ALGO, truncated
+    std::uint64_t tuning = 0;    // hash of the decision file
+    char barrier[40] = {};       // NPUSHMEM_BARRIER_ALGO, truncated
+    char coll_library[40] = {};  // NPUSHMEM_COLL_LIBRARY, truncated
     std::uint64_t cpu_mask[mask_words] = {};
     double cpu_quota = 0;
     std::uint64_t check = 0;            // NPUSHMEM_CHECK

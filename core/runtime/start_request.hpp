@@ -14,6 +14,7 @@
 #include "core/base/version.hpp"
 #include "core/map/transport_map.hpp"
 #include "npushmem/plugin/bootstrap.hpp"
+#include "npushmem/plugin/collectives.hpp"
 
 namespace npushmem {
 
@@ -45,7 +46,13 @@ struct BootstrapSelection {
     int confidence = 0;  // with which the plugin recognised this process: 0 or one of NPUSHMEM_RECOGNISED_x
 };
 
-// Opens bootstraps and transports: from plugins in a program, from mocks and fakes in tests.
+// An open library of collectives.
+struct OwnedCollectives {
+    std::string name;
+    std::unique_ptr<Collectives> library;
+};
+
+// Opens bootstraps, transports and libraries of collectives: from plugins in a program, from mocks and fakes in tests.
 class Sources {
 public:
     Sources() = default;
@@ -66,6 +73,11 @@ public:
                                                   const npushmem_host& /*host*/,
                                                   const npushmem_transport_params& /*params*/) {
         return Status{Code::plugin_missing, "there is no transport '" + name + "'"};
+    }
+    // Opens the library that COLL_LIBRARY names. Code::unsupported or Code::state: it cannot serve this job.
+    virtual Result<OwnedCollectives> open_collectives(Config& config, const npushmem_host& /*host*/,
+                                                      const npushmem_collectives_params& /*params*/) {
+        return Status{Code::plugin_missing, "there is no collectives plugin '" + config.settings().coll_library + "'"};
     }
     // Declares the variables of all plugin files on the search path, so that a misspelt variable is not taken for a
     // plugin's.

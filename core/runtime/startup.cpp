@@ -7,6 +7,7 @@
 
 #include "core/base/liveness.hpp"
 #include "core/plugin/plugin_finder.hpp"
+#include "core/runtime/collectives_choice.hpp"
 #include "core/runtime/job_transports.hpp"
 #include "core/runtime/nic_assignment.hpp"
 #include "core/runtime/start_exchange.hpp"
@@ -87,6 +88,7 @@ private:
     Status exchange_endpoints();
     Status build_map();
     Status map_peers();
+    Status open_collectives();
     Status make_world();
     Status report();
 
@@ -99,6 +101,7 @@ private:
     Sources& sources_;
     const StartRequest& request_;
     RuntimeParts parts_;
+    std::string collectives_text_;       // the choice of COLL_LIBRARY; empty: none
     std::string remote_transport_text_;  // the choice for other hosts and its reason; empty: no choice was needed
     HostNics nics_;
     SharingPes sharing_pes_;
@@ -120,9 +123,10 @@ Result<std::unique_ptr<Runtime>> Startup::run() {
         {"NIC assignment", &Startup::assign_nics},                // once per host, then each PE takes its own
         {"choice of the remote transport", &Startup::choose_remote_transport},  // by costs, which depend on the NICs
         {"exchange of endpoints", &Startup::exchange_endpoints},
-        {"transport map", &Startup::build_map},     // which transport serves which PE
-        {"mapping of peers", &Startup::map_peers},  // where the CPU finds mapped peers
-        {"world team", &Startup::make_world},       // its barrier, used by everything collective from here on
+        {"transport map", &Startup::build_map},                  // which transport serves which PE
+        {"mapping of peers", &Startup::map_peers},               // where the CPU finds mapped peers
+        {"library of collectives", &Startup::open_collectives},  // of NPUSHMEM_COLL_LIBRARY
+        {"world team", &Startup::make_world},  // its barrier, used by everything collective from here on
         {"start report", &Startup::report},
     };
     for (const Step& step : steps) {
@@ -279,6 +283,24 @@ Status Startup::map_peers() {
     return {};
 }
 
+Status Startup::open_collectives() {
+    const JobMembership& job = *parts_.job;
+    npushmem_collectives_params params{};
+    params.struct_size = sizeof params;
+    params.pe = job.my_pe();
+    params.npes = job.npes();
+    auto chosen = choose_collectives(
+        settings(), job.bootstrap(),
+        [&] { return sources_.open_collectives(*parts_.config, parts_.services->table(), params); }, job.tuning(),
+        [&log = *parts_.log](const std::string& line) { log.line(LogLevel::debug, "coll", line); });
+    if (!chosen.ok()) return chosen.status();
+    if (chosen.value().is_rejected() && job.my_pe() == 0)
+        parts_.log->line(LogLevel::warn, "coll", "collectives: " + chosen.value().text);
+    collectives_text_ = std::move(chosen.value().text);
+    parts_.collectives = std::move(chosen.value().library);
+    return {};
+}
+
 Status Startup::make_world() {
     const JobMembership& job = *parts_.job;
     MappedSlices& slices = *parts_.slices;
@@ -293,12 +315,12 @@ Status Startup::make_world() {
     };
     const auto commit = [&memory = slices.host_memory(), local = job.local_index()](
                             std::uint64_t offset, std::uint64_t bytes) { return memory.commit(local, offset, bytes); };
-    auto teams =
-        TeamTable::make({job.my_pe(), job.npes(), pes_per_core, slices.fast_map(), slice_of, slices.heap().base(),
-                         remote, waiting.driving_waiter, settings().timeout, settings().barrier_algo, job.tuning(),
-                         job.layout(), sample_every, &waiting.os, report_lost,
-                         [&liveness = waiting.liveness] { return liveness.awaited_pes(); }, &waiting.liveness},
-                        slices.heap().tail(), commit, Members::listed(sharing_pes_.pes), sharing_pes_.all_map_all);
+    auto teams = TeamTable::make(
+        {job.my_pe(), job.npes(), pes_per_core, slices.fast_map(), slice_of, slices.heap().base(), remote,
+         waiting.driving_waiter, settings().timeout, settings().barrier_algo, job.tuning(), job.layout(), sample_every,
+         &waiting.os, report_lost, [&liveness = waiting.liveness] { return liveness.awaited_pes(); }, &waiting.liveness,
+         parts_.collectives.get()},
+        slices.heap().tail(), commit, Members::listed(sharing_pes_.pes), sharing_pes_.all_map_all);
     if (!teams.ok()) return teams.status();
     parts_.teams = std::move(teams).value();
     watch_peers(parts_);
@@ -307,7 +329,7 @@ Status Startup::make_world() {
     keep_kernel_records(parts_);
     // The barrier's state must exist on every PE before the first signal; from here on the world's barrier is used.
     if (Status done = job.bootstrap().barrier(); !done.ok()) return done;
-    return parts_.teams->world().barrier().sync();
+    return parts_.teams->world().sync();
 }
 
 JobReport Startup::job_report() const {
@@ -327,6 +349,7 @@ JobReport Startup::job_report() const {
     out.bootstrap = sources_.bootstrap_selection();
     out.between_hosts = remote_transport_text_;
     if (!maps_all_pes(parts_)) out.kernels = remote_mode_of(parts_);
+    out.collectives = collectives_text_;
     out.barrier = world.default_choice();
     out.barrier_input = world.selection_input();
     out.waiting = describe(parts_.waiting->share, parts_.waiting->budget);

@@ -18,6 +18,10 @@
 #include "core/map/host_layout.hpp"
 #include "core/remote/remote_access.hpp"
 
+namespace npushmem::coll {
+class CollectivesLibrary;
+}
+
 namespace npushmem {
 
 // The members of a team, by index: PEs at equal distances, which need no memory, or a list of distinct PEs, which
@@ -76,7 +80,8 @@ struct TeamResources {
     std::function<void(int pe)> report_lost{};
     // Returns the PEs whose death ends a wait for unknown PEs; empty: such waits watch none.
     std::function<PeRange()> awaited_pes{};
-    Liveness* liveness = nullptr;  // null: no PE is ever known to be dead
+    Liveness* liveness = nullptr;                     // null: no PE is ever known to be dead
+    coll::CollectivesLibrary* collectives = nullptr;  // of another library; null: none
 };
 
 // Returns the PEs of a team for quiet_members(); empty if they are all PEs of the job.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/team/team.hpp"
 
+#include <fmt/core.h>
+
 namespace npushmem {
 
 namespace {
@@ -26,6 +28,7 @@ Team::Team(const TeamResources& resources, Members members, const TeamLayout& la
       calls_(resources.waiter, name_, published_calls(resources, is_world)),
       barrier_(resources, memory_, barrier_offsets(layout, is_world), calls_.waiter(), name_,
                is_world ? &resources.layout : nullptr) {
+    begin_library();
     if (!all_mapped || size() == 1) return;
     const PeRange& pes = memory_.members().range();
     if (size() <= coll::CacheLineExchange::max_members)
@@ -34,6 +37,35 @@ Team::Team(const TeamResources& resources, Members members, const TeamLayout& la
     if (size() <= coll::BroadcastRing::max_members)
         ring_ = std::make_unique<coll::BroadcastRing>(memory_.addresses(layout_.ring()), pes, index(),
                                                       resources.pes_per_core > 1, calls_.waiter(), resources.timeout);
+}
+
+void Team::begin_library() {
+    if (resources_.collectives == nullptr || size() == 1) return;
+    coll::LibraryTeam::Description description;
+    for (int member = 0; member < size(); ++member) description.pes.push_back(members().at(member));
+    // Slots are equal in size, so their numbers differ.
+    description.number = static_cast<std::uint32_t>(layout_.barrier_state() / TeamLayout::bytes(resources_.npes));
+    description.input = barrier_.selection_input();
+    description.name = name_;
+    library_ = std::make_unique<coll::LibraryTeam>(*resources_.collectives, *this, std::move(description),
+                                                   calls_.waiter(), resources_.timeout);
+    // A barrier that the user has selected by name is one of npushmem's.
+    if (resources_.algorithm == "auto") barrier_.use_library(library_.get());
+}
+
+Status Team::select_library(std::string_view name) {
+    using Selection = coll::LibraryTeam::Selection;
+    const std::string loaded = resources_.collectives != nullptr ? resources_.collectives->name() : "";
+    if (name != "npushmem" && name != "auto" && (name.empty() || name != loaded))
+        return {Code::argument,
+                fmt::format("there is no library \"{}\" of collectives in this job; there are: npushmem{}{}; "
+                            "NPUSHMEM_COLL_LIBRARY loads one at start",
+                            name, loaded.empty() ? "" : ", ", loaded)};
+    if (!library_) return {};
+    library_->select(name == "npushmem" ? Selection::own : name == "auto" ? Selection::by_rules : Selection::library);
+    const bool ours = name == "auto" && resources_.algorithm != "auto";
+    barrier_.use_library(ours ? nullptr : library_.get());
+    return {};
 }
 
 Status Team::put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "core/coll/collectives_library.hpp"
 #include "core/coll/group.hpp"
 #include "core/map/fast_map.hpp"
 #include "core/memory/control_block.hpp"
@@ -104,7 +105,7 @@ public:
 
     [[nodiscard]] int size() const override { return members().count(); }
     [[nodiscard]] int index() const override { return memory_.own_index(); }
-    Status sync() override { return barrier_.sync(); }
+    Status sync() override { return barrier_.sync(barrier_.default_plan()); }
     // Where all are mapped, no operation of the team uses a transport.
     Status complete() override { return all_mapped() ? Status{} : quiet_members(resources_.remote, pes_); }
     [[nodiscard]] std::byte* mapped_address(int member, std::uint64_t offset) const override {
@@ -118,8 +119,14 @@ public:
     unsigned next_workspace_half() override { return workspace_uses_++ % 2; }
     [[nodiscard]] coll::CacheLineExchange* line_exchange() override { return lines_.get(); }
     [[nodiscard]] coll::BroadcastRing* broadcast_ring() override { return ring_.get(); }
+    [[nodiscard]] coll::LibraryTeam* library() override { return library_.get(); }
+    // Selects who runs the team's collectives: "npushmem", the library of the job by its name, or "auto", the rules of
+    // the tuning file. Equal on all members. Code::argument for another name.
+    Status select_library(std::string_view name);
 
 private:
+    void begin_library();
+
     const TeamResources& resources_;
     MemberMemory memory_;
     TeamLayout layout_;
@@ -129,6 +136,7 @@ private:
     TeamBarrier barrier_;
     std::unique_ptr<coll::CacheLineExchange> lines_;  // null: not all mapped, or too many members
     std::unique_ptr<coll::BroadcastRing> ring_;       // the same
+    std::unique_ptr<coll::LibraryTeam> library_;      // null: without a library, or one member
     unsigned workspace_uses_ = 0;
     unsigned split_records_ = 0;
 };

@@ -115,6 +115,7 @@ TeamBarrier::TeamBarrier(const TeamResources& resources, const MemberMemory& mem
       entered_(reinterpret_cast<std::atomic<std::uint64_t>*>(resources.own_slice + offsets.entered)) {
     if (hosts != nullptr) set_nodes(*hosts);
     make_fabric(waiter);
+    use_library(nullptr);
     if (resources_.sample_every != 0) enable_statistics();
 }
 
@@ -178,6 +179,19 @@ void TeamBarrier::enable_statistics() {
 }
 
 Code TeamBarrier::run_unstrided(const barrier::Plan& plan) { return tabled_ ? tabled_->run(plan) : remote_->run(plan); }
+
+// The first call creates the library's team by barriers of our own, so this one has no number until it is complete.
+Status TeamBarrier::run_library() {
+    npushmem_coll_call call{};
+    call.collective = NPUSHMEM_COLL_BARRIER;
+    const auto done = library_->run(call, 0);
+    if (!done) {
+        use_library(library_);
+        return sync(default_plan_);
+    }
+    if (done->ok()) barriers_.store(barriers_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return *done;
+}
 
 Status TeamBarrier::failure(Code code) const {
     if (signals_ && !signals_->cause().ok()) return signals_->cause();

@@ -13,6 +13,7 @@
 #include "core/coll/barrier/barrier.hpp"
 #include "core/coll/barrier/mapped_fabric.hpp"
 #include "core/coll/barrier/signal_fabric.hpp"
+#include "core/coll/collectives_library.hpp"
 #include "core/memory/control_block.hpp"
 #include "core/remote/remote_access.hpp"
 #include "core/team/members.hpp"
@@ -128,25 +129,21 @@ public:
     TeamBarrier(const TeamBarrier&) = delete;
     TeamBarrier& operator=(const TeamBarrier&) = delete;
 
-    Status sync() { return sync(default_plan_); }
-    // Uses another plan than the default; all members pass the same one.
-    Status sync(const barrier::Plan& plan) {
-        // Relaxed: read only to name missing members, and by this PE's threads to decide whether a finalized PE will
-        // enter the next barrier.
-        const std::uint64_t number = barriers_.load(std::memory_order_relaxed) + 1;
-        entered_->store(number, std::memory_order_relaxed);
-        const auto run_barrier = [&] { return mapped_ ? mapped_->run(plan) : run_unstrided(plan); };
-        const Code code = statistics_ ? statistics_->timed_run(number, run_barrier) : run_barrier();
-        if (code != Code::ok) [[unlikely]]
-            return failure(code);
-        barriers_.store(number, std::memory_order_relaxed);
-        return {};
+    // By the default plan, or by another library that serves the team's barriers.
+    Status sync() { return run<true>(default_plan_, default_mapped_); }
+    // By this plan; all members pass the same one.
+    Status sync(const barrier::Plan& plan) { return run<false>(plan, mapped_.get()); }
+    // Leaves sync() to the library, if it serves barriers; null: it does not. Equal on all members.
+    void use_library(coll::LibraryTeam* library) {
+        library_ = library != nullptr && library->has_barrier() ? library : nullptr;
+        default_mapped_ = library_ == nullptr ? mapped_.get() : nullptr;
     }
     [[nodiscard]] const barrier::Plan& default_plan() const { return default_plan_; }
     // Replaces the plan that the configuration chose.
     void set_default_plan(const barrier::Plan& plan) {
         default_plan_ = plan;
         plan_was_set_ = true;
+        use_library(nullptr);
     }
 
     // Resolves this text, as in NPUSHMEM_BARRIER_ALGO, for this team.
@@ -169,6 +166,25 @@ private:
     using Tabled = barrier::Barrier<barrier::MappedFabric<barrier::TabledStates>>;
     using Remote = barrier::Barrier<barrier::SignalFabricRef>;
 
+    // `mapped` null: the library, if `MayUseLibrary`, or run_unstrided() has another way.
+    template <bool MayUseLibrary>
+    Status run(const barrier::Plan& plan, Mapped* mapped) {
+        // Relaxed: read only to name missing members, and by this PE's threads to decide whether a finalized PE will
+        // enter the next barrier.
+        const std::uint64_t number = barriers_.load(std::memory_order_relaxed) + 1;
+        entered_->store(number, std::memory_order_relaxed);
+        const auto run_barrier = [&] {
+            if (mapped != nullptr) [[likely]]
+                return mapped->run(plan);
+            return MayUseLibrary && library_ != nullptr ? Code::again : run_unstrided(plan);
+        };
+        const Code code = statistics_ ? statistics_->timed_run(number, run_barrier) : run_barrier();
+        if (code != Code::ok) [[unlikely]]
+            return code == Code::again ? run_library() : failure(code);
+        barriers_.store(number, std::memory_order_relaxed);
+        return {};
+    }
+    Status run_library();
     void set_nodes(const HostLayout& hosts);
     void make_fabric(const Waiter& waiter);
     void enable_statistics();
@@ -190,8 +206,10 @@ private:
     std::atomic<std::uint64_t> barriers_{0};
     std::atomic<std::uint64_t>* entered_;  // the own one
     // The fast path reads these two and the three members above.
-    std::unique_ptr<Mapped> mapped_;                 // null: run_unstrided() has another fabric
+    Mapped* default_mapped_ = nullptr;               // mapped_; null: sync() uses run_unstrided() or the library
     std::unique_ptr<BarrierStatistics> statistics_;  // null: disabled
+    std::unique_ptr<Mapped> mapped_;                 // null: run_unstrided() has another fabric
+    coll::LibraryTeam* library_ = nullptr;           // runs sync(); null: none
     std::unique_ptr<Tabled> tabled_;
     std::unique_ptr<RemoteSignals> signals_;  // of remote_
     std::unique_ptr<Remote> remote_;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "npushmem/plugin/bootstrap.h"
+#include "npushmem/plugin/collectives.h"
 #include "npushmem/plugin/transport.h"
 
 namespace npushmem {
@@ -198,6 +199,49 @@ FIELD(npushmem_bootstrap_v1, check, 80, 8);
 FIELD(npushmem_bootstrap_v1, get_uniqueid, 88, 8);
 FIELD(npushmem_bootstrap_v1, recognise, 96, 8);
 FIELD(npushmem_bootstrap_v1, rank_ended, 104, 8);
+
+SIZE(npushmem_collectives_params, 16);
+FIELD(npushmem_collectives_params, struct_size, 0, 4);
+FIELD(npushmem_collectives_params, pe, 4, 4);
+FIELD(npushmem_collectives_params, npes, 8, 4);
+
+SIZE(npushmem_coll_team, 40);
+FIELD(npushmem_coll_team, struct_size, 0, 4);
+FIELD(npushmem_coll_team, size, 4, 4);
+FIELD(npushmem_coll_team, index, 8, 4);
+FIELD(npushmem_coll_team, number, 12, 4);
+FIELD(npushmem_coll_team, pes, 16, 8);
+FIELD(npushmem_coll_team, context, 24, 8);
+FIELD(npushmem_coll_team, allgather, 32, 8);
+
+SIZE(npushmem_coll_call, 56);
+FIELD(npushmem_coll_call, struct_size, 0, 4);
+FIELD(npushmem_coll_call, collective, 4, 4);
+FIELD(npushmem_coll_call, operation, 8, 4);
+FIELD(npushmem_coll_call, type, 12, 4);
+FIELD(npushmem_coll_call, root, 16, 4);
+FIELD(npushmem_coll_call, source, 24, 8);
+FIELD(npushmem_coll_call, dest, 32, 8);
+FIELD(npushmem_coll_call, count, 40, 8);
+FIELD(npushmem_coll_call, counts, 48, 8);
+
+SIZE(npushmem_collectives_v1, 112);
+FIELD(npushmem_collectives_v1, struct_size, 0, 4);
+FIELD(npushmem_collectives_v1, major, 4, 2);
+FIELD(npushmem_collectives_v1, minor, 6, 2);
+FIELD(npushmem_collectives_v1, name, 8, 8);
+FIELD(npushmem_collectives_v1, summary, 16, 8);
+FIELD(npushmem_collectives_v1, config, 24, 8);
+FIELD(npushmem_collectives_v1, config_count, 32, 4);
+FIELD(npushmem_collectives_v1, open, 40, 8);
+FIELD(npushmem_collectives_v1, close, 48, 8);
+FIELD(npushmem_collectives_v1, supports, 56, 8);
+FIELD(npushmem_collectives_v1, create_team, 64, 8);
+FIELD(npushmem_collectives_v1, destroy_team, 72, 8);
+FIELD(npushmem_collectives_v1, start, 80, 8);
+FIELD(npushmem_collectives_v1, test, 88, 8);
+FIELD(npushmem_collectives_v1, abandon, 96, 8);
+FIELD(npushmem_collectives_v1, describe, 104, 8);
 
 // The text without comments, and with each run of blanks and line ends as one blank: what a compiler sees.
 std::string code_of(const std::filesystem::path& file) {

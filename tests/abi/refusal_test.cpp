@@ -57,6 +57,7 @@ TEST_P(Refused, FailsAtItsStageWithTheReason) {
 
 constexpr auto transport = PluginKind::transport;
 constexpr auto bootstrap = PluginKind::bootstrap;
+constexpr auto collectives = PluginKind::collectives;
 
 INSTANTIATE_TEST_SUITE_P(
     EveryStage, Refused,
@@ -97,7 +98,13 @@ INSTANTIATE_TEST_SUITE_P(
         WrongPlugin{transport, "no_rows", LoadStage::configuration, {"claims 3"}},
         WrongPlugin{bootstrap, "entry_v2", LoadStage::major, {"bootstrap", "too new"}},
         WrongPlugin{bootstrap, "too_small", LoadStage::size, {"16 bytes"}},
-        WrongPlugin{bootstrap, "no_barrier", LoadStage::functions, {"'barrier'"}}),
+        WrongPlugin{bootstrap, "no_barrier", LoadStage::functions, {"'barrier'"}},
+        WrongPlugin{collectives, "entry_v2", LoadStage::major, {"collectives", "too new"}},
+        WrongPlugin{collectives, "is_bootstrap", LoadStage::entry, {"it is a bootstrap plugin"}},
+        WrongPlugin{collectives, "major_9", LoadStage::major, {"version 9", "too new"}},
+        WrongPlugin{collectives, "too_small", LoadStage::size, {"mandatory"}},
+        WrongPlugin{collectives, "other_name", LoadStage::name, {"libnpushmem_collectives_another.so"}},
+        WrongPlugin{collectives, "no_test", LoadStage::functions, {"'test'"}}),
     test_name);
 
 TEST(RefusedAtFound, ReportsTheSearchPathAndSimilarNames) {
@@ -174,6 +181,32 @@ TEST(RefusedAtOpen, ExceptionsBecomeMessages) {
     fakes::FakeHost host;
     host.set("THROWING_OPEN", "true");
     EXPECT_THAT(open_status("throwing", host).message(), HasSubstr("open of the throwing plugin threw"));
+}
+
+TEST(RefusedAtOpen, ALibraryOfCollectivesKeepsItsCodeAndMessage) {
+    fakes::FakeHost host;
+    auto loaded = load_collectives(wrong_plugins(), "no_open");
+    ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+    const Status refused = open_collectives(loaded.value(), host.table(), {}).status();
+    EXPECT_EQ(refused.code(), Code::unsupported);
+    EXPECT_EQ(refused.message(), "collectives no_open: no accelerator here");
+}
+
+TEST(Tolerated, ALibraryOfCollectivesWithoutOptionalFunctions) {
+    fakes::FakeHost host;
+    auto loaded = load_collectives(wrong_plugins(), "sound");
+    ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+    auto opened = open_collectives(loaded.value(), host.table(), {});
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    Collectives& library = *opened.value();
+    EXPECT_EQ(library.description(), "");
+    EXPECT_EQ(library.supports(NPUSHMEM_COLL_BARRIER, 0), 1U);
+    std::uint64_t request = 0;
+    EXPECT_EQ(library.start(1, {}, request).code(), Code::again);
+    const Status failed = library.test(request);
+    EXPECT_EQ(failed.code(), Code::system);
+    EXPECT_EQ(failed.message(), "the network is gone");
+    library.abandon(request);
 }
 
 TEST(RefusedAtOpen, RejectsABootstrapWithAnImpossibleRank) {

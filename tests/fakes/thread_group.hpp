@@ -85,6 +85,8 @@ public:
     unsigned next_workspace_half() override { return uses_++ % 2; }
     [[nodiscard]] coll::CacheLineExchange* line_exchange() override { return lines_ ? &*lines_ : nullptr; }
     [[nodiscard]] coll::BroadcastRing* broadcast_ring() override { return ring_ ? &*ring_ : nullptr; }
+    [[nodiscard]] coll::LibraryTeam* library() override { return library_; }
+    void use_library(coll::LibraryTeam* library) { library_ = library; }
 
 private:
     [[nodiscard]] std::byte* at(int member, std::uint64_t offset) const { return world_.of(member) + offset; }
@@ -95,6 +97,7 @@ private:
     unsigned uses_ = 0;
     std::optional<coll::CacheLineExchange> lines_;
     std::optional<coll::BroadcastRing> ring_;
+    coll::LibraryTeam* library_ = nullptr;
 };
 
 }  // namespace npushmem::fakes

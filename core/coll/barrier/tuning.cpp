@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -46,29 +47,63 @@ bool parse_range(std::string_view text, TuningRange& range) {
     return (open || parse_number(text.substr(dash + 1), range.max)) && range.min <= range.max;
 }
 
-// Parses one line; `found` is false for a line without a rule. Failures name the column.
-Result<bool> parse_line(std::string_view line, TuningRule& rule) {
-    const auto words = words_of(line);
-    if (words.empty()) return false;
-    const auto wrong = [](const Word& word, const std::string& why) {
-        return Status{Code::config, fmt::format("column {}: {}", word.column, why)};
-    };
-    constexpr std::size_t fields = 5;
-    if (words[0].text != "barrier")
-        return wrong(words[0], fmt::format("\"{}\" is not a collective; expected: barrier", words[0].text));
-    if (words.size() != fields)
-        return wrong(words.back(), fmt::format("{} fields; a rule has {}: barrier, PEs, PEs per node, PEs per core, "
-                                               "algorithm",
-                                               words.size(), fields));
-    const std::array<TuningRange*, 3> ranges{&rule.members, &rule.per_node, &rule.per_core};
-    for (std::size_t i = 0; i < ranges.size(); ++i)
+constexpr std::array<std::string_view, 7> collectives{"barrier",  "broadcast", "collect",      "fcollect",
+                                                      "alltoall", "reduce",    "reducescatter"};
+constexpr std::size_t algorithm_fields = 5;
+constexpr std::size_t library_fields = 6;
+
+Status wrong(const Word& word, const std::string& why) {
+    return {Code::config, fmt::format("column {}: {}", word.column, why)};
+}
+
+Status check_fields(const std::vector<Word>& words) {
+    if (std::ranges::find(collectives, words[0].text) == collectives.end())
+        return wrong(words[0], fmt::format("\"{}\" is not a collective; expected: {}", words[0].text,
+                                           fmt::join(collectives, ", ")));
+    if (words.size() == library_fields || (words.size() == algorithm_fields && words[0].text == "barrier")) return {};
+    return wrong(words.back(), fmt::format("{} fields; a rule has {}: collective, PEs, PEs per node, PEs per core, "
+                                           "bytes, library; or {}: barrier, PEs, PEs per node, PEs per core, algorithm",
+                                           words.size(), library_fields, algorithm_fields));
+}
+
+template <std::size_t Count>
+Status parse_ranges(const std::vector<Word>& words, const std::array<TuningRange*, Count>& ranges) {
+    for (std::size_t i = 0; i < Count; ++i)
         if (!parse_range(words[i + 1].text, *ranges[i]))
             return wrong(words[i + 1],
                          fmt::format("\"{}\" is not a range; expected 8, 2-8, 17- or *", words[i + 1].text));
+    return {};
+}
+
+Result<TuningRule> parse_algorithm_rule(const std::vector<Word>& words, int line) {
+    TuningRule rule;
+    rule.line = line;
+    if (Status ranges = parse_ranges<3>(words, {&rule.members, &rule.per_node, &rule.per_core}); !ranges.ok())
+        return ranges;
     auto plan = parse_plan(words[4].text);
     if (!plan.ok()) return wrong(words[4], plan.status().message());
     rule.plan = plan.value();
-    return true;
+    return rule;
+}
+
+Result<LibraryRule> parse_library_rule(const std::vector<Word>& words, int line) {
+    LibraryRule rule;
+    rule.line = line;
+    rule.collective = words[0].text;
+    rule.library = words[5].text;
+    Status ranges = parse_ranges<4>(words, {&rule.members, &rule.per_node, &rule.per_core, &rule.bytes});
+    return ranges.ok() ? Result<LibraryRule>(std::move(rule)) : ranges;
+}
+
+template <class Rule>
+Status append_rule(Result<Rule> parsed, std::vector<Rule>& rules) {
+    if (parsed.ok()) rules.push_back(std::move(parsed).value());
+    return parsed.status();
+}
+
+bool matches(const auto& rule, const BarrierSelectionInput& input) {
+    return rule.members.contains(input.members) && rule.per_node.contains(input.pes_per_node()) &&
+           rule.per_core.contains(input.pes_per_core);
 }
 
 }  // namespace
@@ -80,13 +115,16 @@ Result<Tuning> Tuning::parse(std::string_view text, std::string name) {
     std::istringstream lines{std::string(text)};
     int number = 0;
     for (std::string line; std::getline(lines, line);) {
-        TuningRule rule;
-        rule.line = ++number;
-        const auto found = parse_line(line, rule);
-        if (!found.ok())
-            return Status{found.status().code(),
-                          fmt::format("{}, line {}, {}", tuning.name_, number, found.status().message())};
-        if (found.value()) tuning.rules_.push_back(rule);
+        ++number;
+        const auto words = words_of(line);
+        if (words.empty()) continue;
+        Status added = check_fields(words);
+        if (added.ok())
+            added = words.size() == library_fields
+                        ? append_rule(parse_library_rule(words, number), tuning.library_rules_)
+                        : append_rule(parse_algorithm_rule(words, number), tuning.rules_);
+        if (!added.ok())
+            return Status{added.code(), fmt::format("{}, line {}, {}", tuning.name_, number, added.message())};
     }
     return tuning;
 }
@@ -100,9 +138,15 @@ Result<Tuning> Tuning::read(const std::string& path) {
 
 const TuningRule* Tuning::find(const BarrierSelectionInput& selection_input) const {
     for (const TuningRule& rule : rules_)
-        if (rule.members.contains(selection_input.members) && rule.per_node.contains(selection_input.pes_per_node()) &&
-            rule.per_core.contains(selection_input.pes_per_core))
+        if (matches(rule, selection_input))
             return check_members(rule.plan, selection_input.members).ok() ? &rule : nullptr;
+    return nullptr;
+}
+
+const LibraryRule* Tuning::find_library(std::string_view collective, double bytes,
+                                        const BarrierSelectionInput& selection_input) const {
+    for (const LibraryRule& rule : library_rules_)
+        if (rule.collective == collective && rule.bytes.contains(bytes) && matches(rule, selection_input)) return &rule;
     return nullptr;
 }
 

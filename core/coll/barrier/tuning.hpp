@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The decision file of host barriers. It defines which algorithm `auto` selects for which team, as measured on some
-// machine.
+// The decision file of host collectives. It defines which algorithm `auto` selects for the barrier of which team, as
+// measured on some machine, and which calls another library serves (NPUSHMEM_COLL_LIBRARY).
 //
 // Text, one rule per line. The first matching rule decides; without one the built-in choice applies:
 //
@@ -9,8 +9,17 @@
 //     barrier       3-16  *             0-1           dissemination_k:4
 //     barrier       17-   2-            *             hierarchical
 //
+// A rule with one more field selects a library, `npushmem` or another one, by the bytes of each member (of reductions:
+// of the result; of a barrier: 0). Without a matching rule the library of NPUSHMEM_COLL_LIBRARY serves what it
+// supports.
+//
+//     # collective  PEs   PEs per node  PEs per core  bytes     library
+//     broadcast     2-    *             *             0-32767   npushmem
+//     reduce        *     *             *             *         mpi
+//
 // Numbers are inclusive ranges: `8`, `2-8`, `17-` (and more), `*` (any); PEs per core may have decimals. `#` begins a
-// comment. npushmem-perf tune-barrier writes such files.
+// comment. The collectives are barrier, broadcast, collect, fcollect, alltoall, reduce and reducescatter. npushmem-perf
+// tune-barrier writes rules for barriers, npushmem-perf collectives for libraries.
 #pragma once
 
 #include <limits>
@@ -37,6 +46,17 @@ struct TuningRule {
     Plan plan;
 };
 
+// Selects the library of a collective.
+struct LibraryRule {
+    int line = 0;
+    std::string collective;
+    TuningRange members;
+    TuningRange per_node;
+    TuningRange per_core;
+    TuningRange bytes;
+    std::string library;
+};
+
 class Tuning {
 public:
     Tuning() = default;  // no rules
@@ -48,14 +68,19 @@ public:
 
     // Returns null when no rule matches, or when the first match names an algorithm that cannot serve the team.
     [[nodiscard]] const TuningRule* find(const BarrierSelectionInput& selection_input) const;
+    // Returns the first rule that matches a call of `bytes` per member; null when there is none.
+    [[nodiscard]] const LibraryRule* find_library(std::string_view collective, double bytes,
+                                                  const BarrierSelectionInput& selection_input) const;
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] const std::vector<TuningRule>& rules() const { return rules_; }
+    [[nodiscard]] const std::vector<LibraryRule>& library_rules() const { return library_rules_; }
     // Equal for equal texts: PEs compare it to check that they will choose alike.
     [[nodiscard]] std::uint64_t hash() const { return hash_; }
 
 private:
     std::string name_;
     std::vector<TuningRule> rules_;
+    std::vector<LibraryRule> library_rules_;
     std::uint64_t hash_ = 0;
 };
 

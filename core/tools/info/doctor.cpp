@@ -16,6 +16,7 @@
 #include "core/plugin/transport_stack.hpp"
 #include "core/runtime/plugin_sources.hpp"
 #include "npushmem/plugin/bootstrap.h"
+#include "npushmem/plugin/collectives.h"
 #include "npushmem/plugin/transport.h"
 #include "topology/report/describe.hpp"
 
@@ -61,6 +62,8 @@ std::vector<NamedPlugin> named_plugins(const Settings& settings) {
     const auto bootstrap = selected_bootstrap(settings);
     if (bootstrap.ok() && bootstrap.value() != "auto" && is_plugin_name(bootstrap.value()))
         out.push_back({PluginKind::bootstrap, bootstrap.value(), "NPUSHMEM_BOOTSTRAP"});
+    if (is_plugin_name(settings.coll_library))
+        out.push_back({PluginKind::collectives, settings.coll_library, "NPUSHMEM_COLL_LIBRARY"});
     return out;
 }
 
@@ -99,8 +102,9 @@ bool is_named(const std::vector<NamedPlugin>& named, PluginKind kind, const std:
 
 // Plugins of the same major version work together; functions that an older one lacks are replaced.
 std::optional<Check> check_interface(const PluginEntry& entry) {
-    const bool transport = entry.found.kind == PluginKind::transport;
-    const int ours = transport ? NPUSHMEM_TRANSPORT_MINOR : NPUSHMEM_BOOTSTRAP_MINOR;
+    const int ours = entry.found.kind == PluginKind::transport   ? NPUSHMEM_TRANSPORT_MINOR
+                     : entry.found.kind == PluginKind::bootstrap ? NPUSHMEM_BOOTSTRAP_MINOR
+                                                                 : NPUSHMEM_COLLECTIVES_MINOR;
     if (!entry.usable() || entry.minor == ours) return std::nullopt;
     return Check{
         fmt::format("{} {}", name_of(entry.found.kind), entry.found.name), Severity::note,

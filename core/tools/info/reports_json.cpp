@@ -254,6 +254,7 @@ Json summary_json(const Summary& summary) {
               {"accelerators", summary.accelerators}}},
             {"transports", names_json(summary.transports)},
             {"bootstraps", names_json(summary.bootstraps)},
+            {"collectives", names_json(summary.collectives)},
             {"environment", {{"set", summary.variables}, {"unknown", summary.unknown}}},
             {"job",
              {{"pes", job.pes},

@@ -131,6 +131,7 @@ Summary summarise(const SummarySources& sources) {
     }
     summary.transports = names_of(PluginKind::transport, sources.plugins);
     summary.bootstraps = names_of(PluginKind::bootstrap, sources.plugins);
+    summary.collectives = names_of(PluginKind::collectives, sources.plugins);
     summary.job = preview_of(sources);
     for (const EffectiveValue& row : sources.config.effective())
         if (!row.is_default()) summary.variables.push_back("NPUSHMEM_" + row.name);
@@ -168,6 +169,7 @@ std::string describe(const Summary& summary) {
                                                         topology::counted(summary.accelerators, "accelerator")));
     add("transports", text_of_names(summary.transports));
     add("bootstraps", text_of_names(summary.bootstraps));
+    add("collectives", text_of_names(summary.collectives));
     add("environment", text_of_variables(summary));
     lines.push_back(fmt::format("A job of {} on this machine would choose:",
                                 topology::counted(static_cast<std::size_t>(summary.job.pes), "PE")));

@@ -45,6 +45,7 @@ struct Summary {
     std::size_t accelerators = 0;   // that NPUs stand in for; 0: NPUs are emulated on CPUs only
     PluginNames transports;
     PluginNames bootstraps;
+    PluginNames collectives;
     JobPreview job;
     std::vector<std::string> variables;  // full names of those that are set
     std::vector<std::string> unknown;    // full names of those that nothing reads

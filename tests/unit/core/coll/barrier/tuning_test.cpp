@@ -57,8 +57,12 @@ TEST(Tuning, SkipsARuleWhoseAlgorithmCannotServeTheTeam) {
 TEST(Tuning, MistakesAreNamedByLineAndColumn) {
     const std::pair<const char*, const char*> wrong[] = {
         {"barier 2 * * tree\n", "sample, line 1, column 1: \"barier\" is not a collective"},
-        {"\nbarrier 2 * tree\n", "sample, line 2, column 13: 4 fields; a rule has 5"},
-        {"barrier 2 * * tree 4\n", "6 fields"},
+        {"\nbarrier 2 * tree\n", "sample, line 2, column 13: 4 fields; a rule has 6"},
+        {"barrier 2 * * tree 4\n", "column 15: \"tree\" is not a range"},
+        {"barrier 2 * * * 4 mpi\n",
+         "7 fields; a rule has 6: collective, PEs, PEs per node, PEs per core, bytes, library"},
+        {"reduce 2 * * tree\n", "column 14: 5 fields"},
+        {"scan * * * * mpi\n", "\"scan\" is not a collective; expected: barrier, broadcast, collect"},
         {"barrier 2- 4 x tree\n", "line 1, column 14: \"x\" is not a range"},
         {"barrier 8-2 * * tree\n", "column 9: \"8-2\" is not a range"},
         {"barrier -2 * * tree\n", "\"-2\" is not a range"},
@@ -72,6 +76,29 @@ TEST(Tuning, MistakesAreNamedByLineAndColumn) {
         EXPECT_EQ(refused.status().code(), Code::config);
         EXPECT_THAT(refused.status().message(), HasSubstr(message));
     }
+}
+
+std::string library_for(std::string_view collective, double bytes, const BarrierSelectionInput& input,
+                        const Tuning& tuning) {
+    const LibraryRule* const rule = tuning.find_library(collective, bytes, input);
+    return rule != nullptr ? rule->library : "none";
+}
+
+TEST(Tuning, RulesOfSixFieldsSelectALibrary) {
+    const Tuning tuning = parsed(
+        "reduce 2-4 * * 0-1000 npushmem  # small\n"
+        "reduce 2- * 0-1 * mpi\n"
+        "barrier * * * * mpi\n"
+        "barrier 2 * * two_proc\n");
+    EXPECT_EQ(tuning.library_rules().size(), 3U);
+    EXPECT_EQ(tuning.library_rules()[1].line, 2);
+    EXPECT_EQ(library_for("reduce", 1000, {.members = 4}, tuning), "npushmem");
+    EXPECT_EQ(library_for("reduce", 1001, {.members = 4, .pes_per_core = 1}, tuning), "mpi");
+    EXPECT_EQ(library_for("reduce", 8, {.members = 5, .pes_per_core = 1}, tuning), "mpi");
+    EXPECT_EQ(library_for("reduce", 8, {.members = 5, .pes_per_core = 2}, tuning), "none");
+    EXPECT_EQ(library_for("broadcast", 8, {.members = 2}, tuning), "none");
+    EXPECT_EQ(library_for("barrier", 0, {.members = 2}, tuning), "mpi");
+    EXPECT_EQ(plan_for({.members = 2}, tuning), "two_proc") << "the algorithm of our own barrier";
 }
 
 TEST(Tuning, IsReadFromAFile) {
