@@ -82,7 +82,8 @@ function(npushmem_program_documents component)
 endfunction()
 if(NOT NPUSHMEM_SANITIZE AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   npushmem_program_documents(runtime npushmem-run npushmem-info npushmem-perf)
-  npushmem_program_documents(testing npushmem-contract-transport npushmem-contract-bootstrap)
+  npushmem_program_documents(testing npushmem-contract-transport npushmem-contract-bootstrap
+                             npushmem-contract-collectives)
   get_property(plugins GLOBAL PROPERTY NPUSHMEM_PLUGINS)
   npushmem_program_document(npushmem-info runtime --print-man-variables "${CMAKE_INSTALL_MANDIR}/man7" npushmem-variables.7
                             DEPENDS ${plugins})

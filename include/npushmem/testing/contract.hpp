@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The contract suites: every rule of transport.h and bootstrap.h that a test can observe, as GoogleTest cases for a
-// class of one's own. Link npushmem::testing, and put one line into a test program whose main() calls RUN_ALL_TESTS:
+// The contract suites: every rule of transport.h, bootstrap.h and collectives.h that a test can observe, as GoogleTest
+// cases for a class of one's own. Link npushmem::testing, and put one line into a test program whose main() calls
+// RUN_ALL_TESTS:
 //
 //     NPUSHMEM_TRANSPORT_CONTRACT(MyTransport);
 //     NPUSHMEM_BOOTSTRAP_CONTRACT(MyBootstrap);
+//     NPUSHMEM_COLLECTIVES_CONTRACT(MyCollectives);
 //
 // Members of the subject follow the class, in the order of their declaration:
 //
@@ -17,7 +19,7 @@
 // NPUSHMEM_CONTRACT_IN_PROCESS=1 runs the cases in the calling process, for a debugger; the processes of PEs and ranks
 // are started nevertheless. NPUSHMEM_CONTRACT_VERBOSE=1 prints all output as it is written.
 //
-// npushmem-contract-transport and npushmem-contract-bootstrap run the same cases over a built plugin.
+// npushmem-contract-transport, -bootstrap and -collectives run the same cases over a built plugin.
 #pragma once
 
 #include <chrono>
@@ -29,10 +31,14 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "npushmem/plugin/bootstrap.hpp"
 #include "npushmem/plugin/bootstrap_export.hpp"
+#include "npushmem/plugin/collectives.hpp"
+#include "npushmem/plugin/collectives_export.hpp"
 #include "npushmem/plugin/table_bootstrap.hpp"
+#include "npushmem/plugin/table_collectives.hpp"
 #include "npushmem/plugin/table_transport.hpp"
 #include "npushmem/plugin/transport.hpp"
 #include "npushmem/plugin/transport_export.hpp"
@@ -74,9 +80,23 @@ struct BootstrapSubject {
     std::chrono::seconds deadline = std::chrono::seconds(120);
 };
 
+// What the suite of collectives tests. Its PEs are threads of the case's process, so it is for libraries that can have
+// several instances in a process; for others npushmem-contract-collectives runs under a launcher.
+struct CollectivesSubject {
+    // The macro's default: the class's name.
+    std::string name = {};
+    // Opens the library of one PE. The macro's default: the class's `open`, through a table.
+    std::function<Result<std::unique_ptr<Collectives>>(const npushmem_host&, const npushmem_collectives_params&)> open =
+        {};
+    std::map<std::string, std::string> config = {};
+    std::vector<int> pes = {2, 3, 5};  // numbers of PEs, 2 to 6
+    std::chrono::seconds deadline = std::chrono::seconds(120);
+};
+
 // Adds the cases to GoogleTest. Call before RUN_ALL_TESTS; the macros call it before main.
 void add_transport_contract(TransportSubject subject);
 void add_bootstrap_contract(BootstrapSubject subject);
+void add_collectives_contract(CollectivesSubject subject);
 
 // What the macros below are made of.
 namespace detail {
@@ -166,6 +186,34 @@ BootstrapSubject bootstrap_subject(const char* name, BootstrapSubject given) {
     return given;
 }
 
+template <class Class>
+Result<std::unique_ptr<Collectives>> open_collectives_through_table(const npushmem_host& host,
+                                                                    const npushmem_collectives_params& params) {
+    static const npushmem_collectives_v1 table = [] {
+        npushmem_collectives_v1 out{};
+        ::npushmem::detail::CollectivesTrampolines::fill(out);
+        out.name = "collectives";
+        out.summary = "";
+        out.open = [](const npushmem_host* its_host, const npushmem_collectives_params* its_params, void** self,
+                      npushmem_error* error) -> std::int32_t {
+            return ::npushmem::detail::open_collectives<Class>(its_host, its_params, self, error, "collectives");
+        };
+        return out;
+    }();
+    void* self = nullptr;
+    npushmem_error error{};
+    const std::int32_t code = table.open(&host, &params, &self, &error);
+    if (code != NPUSHMEM_OK) return status_from(code, error);
+    return std::unique_ptr<Collectives>(std::make_unique<TableCollectives>(table, self));
+}
+
+template <class Class>
+CollectivesSubject collectives_subject(const char* name, CollectivesSubject given) {
+    if (given.name.empty()) given.name = unqualified(name);
+    if (!given.open) given.open = open_collectives_through_table<Class>;
+    return given;
+}
+
 }  // namespace detail
 }  // namespace npushmem::contract
 
@@ -184,8 +232,16 @@ BootstrapSubject bootstrap_subject(const char* name, BootstrapSubject given) {
              #Class, ::npushmem::contract::BootstrapSubject{__VA_ARGS__})),                                   \
          true)
 
+#define NPUSHMEM_COLLECTIVES_CONTRACT_(Class, ...)                                                                \
+    [[maybe_unused]] static const bool NPUSHMEM_CONTRACT_REGISTERED_ =                                            \
+        (::npushmem::contract::add_collectives_contract(::npushmem::contract::detail::collectives_subject<Class>( \
+             #Class, ::npushmem::contract::CollectivesSubject{__VA_ARGS__})),                                     \
+         true)
+
 // NPUSHMEM_TRANSPORT_CONTRACT(Class, .member = value...): adds the cases for a class that has the static function
 // `open` of transport.hpp. The calls pass through a table and its trampolines, as with a plugin.
 #define NPUSHMEM_TRANSPORT_CONTRACT(...) NPUSHMEM_TRANSPORT_CONTRACT_(__VA_ARGS__, )
 // The same for a bootstrap: a class for NPUSHMEM_EXPORT_BOOTSTRAP.
 #define NPUSHMEM_BOOTSTRAP_CONTRACT(...) NPUSHMEM_BOOTSTRAP_CONTRACT_(__VA_ARGS__, )
+// The same for a library of collectives: a class for NPUSHMEM_EXPORT_COLLECTIVES.
+#define NPUSHMEM_COLLECTIVES_CONTRACT(...) NPUSHMEM_COLLECTIVES_CONTRACT_(__VA_ARGS__, )

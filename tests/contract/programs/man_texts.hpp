@@ -49,4 +49,24 @@ inline ManText bootstrap_man_text() {
             "npushmem-contract-transport(1), npushmem-new-plugin(1), npushmem-run(1), npushmem-plugins(7)"};
 }
 
+inline ManText collectives_man_text() {
+    return {"test a library of collectives against the contract of npushmem",
+            "collectives",
+            "Tests the rules that every library of collectives obeys, over a plugin that is found by name or path. The "
+            "PEs are threads of a process. With --of the program is one PE of a job that a launcher has started, for "
+            "libraries that have one instance in a process, such as MPI. The PEs then find each other as those of any "
+            "job of npushmem.",
+            {{"0", "No case failed."},
+             {"1", "A case failed, or the output is lost."},
+             {"2", "The plugin or a value was refused before any case ran, or no case matches the filter."},
+             {"other", "The command line is wrong."}},
+            {{"NPUSHMEM_PLUGIN_PATH", "Folders that are searched first for plugins, unless --plugin-path is given."},
+             {"NPUSHMEM_*", "Passed to the plugin; --config prevails. With --of they also select the bootstrap."}},
+            {{"npushmem-contract-collectives ./libnpushmem_collectives_mine.so", "A file, with PEs in one process:"},
+             {"mpirun -n 3 env NPUSHMEM_BOOTSTRAP=mpi NPUSHMEM_BOOTSTRAP_MPI_INIT=1 npushmem-contract-collectives mpi "
+              "--of 3",
+              "The collectives of MPI:"}},
+            "npushmem-contract-transport(1), npushmem-contract-bootstrap(1), npushmem-info(1), npushmem-plugins(7)"};
+}
+
 }  // namespace npushmem::contract
