@@ -20,7 +20,7 @@ namespace npushmem::mpi {
 namespace {
 
 struct Calls {
-    decltype(&MPI_Init) init = nullptr;
+    decltype(&MPI_Init_thread) init_thread = nullptr;
     decltype(&MPI_Finalize) finalize = nullptr;
     decltype(&MPI_Comm_rank) comm_rank = nullptr;
     decltype(&MPI_Comm_size) comm_size = nullptr;
@@ -45,7 +45,7 @@ bool look_up(const char* name, Function& into) {
 
 inline Result<Calls> find_calls() {
     Calls calls;
-    const bool all = look_up("MPI_Init", calls.init) && look_up("MPI_Finalize", calls.finalize) &&
+    const bool all = look_up("MPI_Init_thread", calls.init_thread) && look_up("MPI_Finalize", calls.finalize) &&
                      look_up("MPI_Comm_rank", calls.comm_rank) && look_up("MPI_Comm_size", calls.comm_size) &&
                      look_up("MPI_Comm_test_inter", calls.comm_test_inter) &&
                      look_up("MPI_Comm_get_errhandler", calls.comm_get_errhandler) &&
@@ -144,9 +144,11 @@ public:
         return std::unique_ptr<launcher::Launcher>(std::make_unique<Communicator>(calls_, communicator, rank, nranks));
     }
     Status init() override {
-        const int done = calls_.init(nullptr, nullptr);
+        // Threads of npushmem may call MPI's collectives.
+        int provided = 0;
+        const int done = calls_.init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
         return done == MPI_SUCCESS ? Status{}
-                                   : Status{Code::system, fmt::format("MPI_Init failed with error {}", done)};
+                                   : Status{Code::system, fmt::format("MPI_Init_thread failed with error {}", done)};
     }
     void finalize() override { (void)calls_.finalize(); }
 
