@@ -499,6 +499,10 @@ NPUSHMEM_API int npushmemx_heap_info(npushmemx_heap_info_t* info);
 }
 #endif
 
+/* ---- Several worlds in one process: npushmemx_world_* --------------------------------------------------------------
+ */
+#include "npushmem/worlds.h"
+
 /* ---- Operations in the order of a stream: npushmemx_*_on_stream ----------------------------------------------------
  */
 #include "npushmem/on_stream.h"

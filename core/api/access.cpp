@@ -100,7 +100,7 @@ template <class Body>
 bool with_pe(const char* function, const Context& context, int number, Body&& body) {
     Runtime* up = runtime();
     if (up == nullptr) {
-        fail(function, not_running());
+        fail(function, context.state == Context::State::destroyed ? check_context(context) : not_running());
         return false;
     }
     const ContextUse::Call use(context);
@@ -136,8 +136,10 @@ Status check_transfer(const Runtime& up, const void* object, const void* local, 
     return checked.ok() ? check_local(local_name, local, bytes) : checked;
 }
 
-void put(void* dest, const void* source, std::uint64_t bytes, int number, const char* function, const Context& context,
+void put(void* dest, const void* source, std::uint64_t bytes, int number, const char* function, const Context& given,
          RemoteAccess::Completion completion) {
+    const ActingContext acting(given);
+    const Context& context = *acting;
     if (const auto there = unmapped_fast_path(context, dest, bytes, number); there && source != nullptr)
         return report(function, context.remote->put(there->pe, there->offset, source, bytes, completion));
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
@@ -151,8 +153,10 @@ void put(void* dest, const void* source, std::uint64_t bytes, int number, const 
     });
 }
 
-void get(void* dest, const void* source, std::uint64_t bytes, int number, const char* function, const Context& context,
+void get(void* dest, const void* source, std::uint64_t bytes, int number, const char* function, const Context& given,
          RemoteAccess::Completion completion) {
+    const ActingContext acting(given);
+    const Context& context = *acting;
     if (const auto there = unmapped_fast_path(context, source, bytes, number); there && dest != nullptr)
         return report(function, context.remote->get(there->pe, there->offset, dest, bytes, completion));
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
@@ -290,9 +294,11 @@ bool put_signal_unmapped(const Context& context, const char* function, const voi
 
 }  // namespace
 
-void put_signal_slow_path(const Context& context, const char* function, void* dest, const void* source,
+void put_signal_slow_path(const Context& given, const char* function, void* dest, const void* source,
                           std::uint64_t bytes, std::uint64_t* signal_word, std::uint64_t signal, int operation,
                           int number, bool deferred) {
+    const ActingContext acting(given);
+    const Context& context = *acting;
     if (put_signal_unmapped(context, function, dest, source, bytes, signal_word, signal, operation, number, deferred))
         return;
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
@@ -316,8 +322,10 @@ void put_signal_slow_path(const Context& context, const char* function, void* de
     });
 }
 
-bool atomic_slow_path(const Context& context, const char* function, const void* object, npushmem_atomic op, int number,
+bool atomic_slow_path(const Context& given, const char* function, const void* object, npushmem_atomic op, int number,
                       bool deferred) {
+    const ActingContext acting(given);
+    const Context& context = *acting;
     const auto there = unmapped_fast_path(context, object, op.width, number);
     if (there && there->offset % op.width == 0) {
         op.pe = there->pe;

@@ -35,7 +35,8 @@ struct Set {
 
 struct Cache {
     std::mutex lock;
-    std::map<std::tuple<int, int, int>, TeamName> teams;  // by first, stride, count; under lock
+    // By world, first, stride, count; under lock.
+    std::map<std::tuple<const World*, int, int, int>, TeamName> teams;
 };
 
 // Never destroyed, as the library itself.
@@ -168,7 +169,7 @@ Result<Team*> make_team(const Set& set) {
         if (!granted.ok()) return granted.status();
         if (!granted.value()) continue;
         const std::lock_guard guard(cache().lock);
-        cache().teams[{set.members.first, set.members.stride, set.members.count}] = made;
+        cache().teams[{current_world, set.members.first, set.members.stride, set.members.count}] = made;
         return runtime()->teams().find(made);
     }
     return Status{Code::memory, "no place for the team of an active set was free on all of its PEs"};
@@ -196,7 +197,7 @@ Result<Team*> team_of_set(int start, int log_stride, int size, long* sync) {
     if (size == up->npes()) return &up->teams().world();
     {
         const std::lock_guard guard(cache().lock);
-        const auto known = cache().teams.find({start, stride, size});
+        const auto known = cache().teams.find({current_world, start, stride, size});
         if (known != cache().teams.end())
             if (Team* team = up->teams().find(known->second)) return team;
     }
@@ -223,9 +224,9 @@ void reduce_set(const char* function, coll::ReduceOperation operation, T* dest, 
 
 }  // namespace
 
-void clear_active_sets() {
+void clear_active_sets(const World& world) {
     const std::lock_guard guard(cache().lock);
-    cache().teams.clear();
+    std::erase_if(cache().teams, [&world](const auto& each) { return std::get<0>(each.first) == &world; });
 }
 
 // The functions of the tables, by their names there.

@@ -81,7 +81,7 @@ int reduce_scatter_any(const char* function, const Result<Team*>& team, void* de
 int scan_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
              bool inclusive, coll::ReduceElement element);
 
-// Clears the teams of active sets, when the library ends; the runtime destroys them.
-void clear_active_sets();
+// Forgets the teams of a world's active sets, when it ends; the runtime destroys them.
+void clear_active_sets(const World& world);
 
 }  // namespace npushmem::api

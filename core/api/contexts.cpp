@@ -88,9 +88,9 @@ Contexts& contexts() {
 // number of contexts.
 constexpr std::size_t min_destroyed = 1024;
 
-Context* acquire_slot() {
+Context* acquire_slot(bool check) {
     const std::lock_guard guard(contexts().lock);
-    return contexts().slots.acquire(runtime()->settings().check ? max_contexts : min_destroyed);
+    return contexts().slots.acquire(check ? max_contexts : min_destroyed);
 }
 
 std::size_t number_of_contexts() {
@@ -111,7 +111,7 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
         fail_returned(function, checked);
         return static_cast<int>(checked.code());
     }
-    LiveContext made{acquire_slot(), team.value()->members(),
+    LiveContext made{acquire_slot(runtime()->settings().check), team.value()->members(),
                      std::make_unique<RemoteAccess>(runtime()->transports().remote_peers()), nullptr};
     if (made.context == nullptr)
         return report_code(function, {Code::memory, fmt::format("cannot make a context besides the {} existing ones; "
@@ -121,7 +121,7 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
     const bool checked_use = runtime()->settings().check && (options & promises) != 0;
     if (checked_use) made.use = std::make_unique<ContextUse>(options, runtime()->my_pe());
     Context& context = *made.context;
-    context.map = handle == NPUSHMEM_TEAM_WORLD ? default_context.map : team.value()->map();
+    context.map = handle == NPUSHMEM_TEAM_WORLD ? runtime()->slices().fast_map() : team.value()->map();
     disable_fast_paths(*runtime(), context.map);
     if (checked_use) context.map.all_mapped = 0;  // so that fence and quiet check the use
     context.members = made.members.range();
@@ -129,6 +129,7 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
     context.state = Context::State::alive;
     context.remote = made.remote.get();
     context.use = made.use.get();
+    context.world = current_world;
     *ctx = reinterpret_cast<npushmem_ctx_t>(&context);
     const std::lock_guard guard(contexts().lock);
     contexts().live.emplace(*ctx, std::move(made));
@@ -167,8 +168,8 @@ Status end(LiveContext made) {
 }
 
 void report_unusable(const char* function, npushmem_ctx_t ctx) {
-    const Context& context = context_of(ctx);
-    const Status checked = runtime() != nullptr ? check_context(context) : not_running();
+    const ActingContext context(context_of(ctx));
+    const Status checked = runtime() != nullptr ? check_context(*context) : not_running();
     if (!checked.ok()) fail(function, checked);
 }
 
@@ -222,18 +223,22 @@ Status check_context(const Context& context) {
 
 Status destroy_contexts_of(npushmem_team_t team) {
     Status first;
-    for (LiveContext& made : take([&](const Context& context) { return context.team == team; })) {
+    const auto is_of_team = [&](const Context& context) {
+        return context.team == team && context.world == current_world;
+    };
+    for (LiveContext& made : take(is_of_team)) {
         Status ended = end(std::move(made));
         if (first.ok()) first = std::move(ended);
     }
     return first;
 }
 
-Status complete_contexts() {
+Status complete_contexts(const World& world) {
     std::vector<RemoteAccess*> open;
     {
         const std::lock_guard guard(contexts().lock);
-        for (const auto& [handle, made] : contexts().live) open.push_back(made.remote.get());
+        for (const auto& [handle, made] : contexts().live)
+            if (made.context->world == &world) open.push_back(made.remote.get());
     }
     Status first;
     for (RemoteAccess* const remote : open) {
@@ -243,11 +248,19 @@ Status complete_contexts() {
     return first;
 }
 
-void destroy_contexts() {
+void destroy_contexts(const World& world) {
+    const std::vector<LiveContext> ended = take([&](const Context& context) { return context.world == &world; });
     const std::lock_guard guard(contexts().lock);
-    for (auto& [handle, made] : contexts().live) contexts().slots.release(*made.context);
-    contexts().live.clear();
-    contexts().retired_uses.clear();
+    for (const LiveContext& made : ended) contexts().slots.release(*made.context);
+    // Calls of other worlds may still write the retired uses.
+    if (contexts().live.empty()) contexts().retired_uses.clear();
+}
+
+Context* acquire_world_context() { return acquire_slot(false); }
+
+void release_world_context(Context& context) {
+    const std::lock_guard guard(contexts().lock);
+    contexts().slots.release(context);
 }
 
 void clear_contexts() { contexts().slots.clear(); }
@@ -271,9 +284,12 @@ int npushmem_team_create_ctx(npushmem_team_t team, long options, npushmem_ctx_t*
 void npushmem_ctx_destroy(npushmem_ctx_t ctx) {
     if (ctx == NPUSHMEM_CTX_INVALID) return;
     if (ctx == NPUSHMEM_CTX_DEFAULT) return fail(__func__, {Code::argument, "the default context cannot be destroyed"});
+    const ActingContext context(context_of(ctx));
+    if (&*context == current_world->context.load(std::memory_order_relaxed))
+        return fail(__func__, {Code::argument, "the default context of a world cannot be destroyed"});
     if (runtime() == nullptr) return fail(__func__, not_running());
     LiveContext made = take(ctx);
-    if (made.context == nullptr) return fail(__func__, check_context(context_of(ctx)));
+    if (made.context == nullptr) return fail(__func__, check_context(*context));
     Status ended = use_of(*made.context);
     Status done = end(std::move(made));
     if (ended.ok()) ended = std::move(done);
@@ -284,9 +300,9 @@ int npushmem_ctx_get_team(npushmem_ctx_t ctx, npushmem_team_t* team) {
     if (team == nullptr) return report_code(__func__, {Code::argument, "team is NULL"});
     *team = NPUSHMEM_TEAM_INVALID;
     if (ctx == NPUSHMEM_CTX_INVALID) return static_cast<int>(Code::argument);
-    const Context& context = context_of(ctx);
-    const Status checked = runtime() != nullptr ? check_context(context) : not_running();
-    if (checked.ok()) *team = context.team;
+    const ActingContext context(context_of(ctx));
+    const Status checked = runtime() != nullptr ? check_context(*context) : not_running();
+    if (checked.ok()) *team = (*context).team;
     return report_code(__func__, checked);
 }
 

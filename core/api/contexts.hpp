@@ -8,6 +8,7 @@
 #include <deque>
 #include <thread>
 
+#include "core/api/world.hpp"
 #include "core/base/liveness.hpp"
 #include "core/map/fast_map.hpp"
 #include "npushmem/handles.h"
@@ -31,10 +32,12 @@ struct Context {
     State state = State::none;
     RemoteAccess* remote = nullptr;  // its own queues, for PEs that are not mapped
     ContextUse* use = nullptr;       // null: any use is allowed, or calls are not checked
+    World* world = nullptr;          // null unless the context is alive
 };
 
-// The context of the world, filled while the runtime is up. Functions without a context use it by its address, at no
-// cost.
+// The context of the default world, filled while that runs. Functions without a context use it by its address, at no
+// cost. Its map's all_mapped is 1 only if the PEs of all other worlds are mapped too: then fence and quiet need not
+// know the world. It changes while other threads read it, so read it by maps_all().
 extern Context default_context;
 inline constexpr FastMap& fast = default_context.map;
 
@@ -66,6 +69,27 @@ inline const Context* known_context(npushmem_ctx_t handle) {
     return handle == NPUSHMEM_CTX_DEFAULT ? &default_context : nullptr;
 }
 
+// Returns whether the CPU's order suffices for fence and quiet.
+inline bool maps_all(const Context& context) {
+    // Relaxed: a thread that makes a world knows it.
+    return __atomic_load_n(&context.map.all_mapped, __ATOMIC_RELAXED) != 0;
+}
+
+// One call on a context: its world is the thread's current one until the call ends. The default context stands for that
+// of the current world.
+class ActingContext {
+public:
+    explicit ActingContext(const Context& given)
+        : context_(&given == &default_context ? *current_world->context.load(std::memory_order_relaxed) : given),
+          world_(context_.world != nullptr ? *context_.world : *current_world) {}
+
+    [[nodiscard]] const Context& operator*() const { return context_; }
+
+private:
+    const Context& context_;
+    CurrentWorld world_;
+};
+
 inline const Context& context_of(npushmem_ctx_t handle) {
     const Context* const known = known_context(handle);
     return known != nullptr ? *known : unknown_context(handle);
@@ -96,12 +120,17 @@ private:
 // Checks that the context may be used; otherwise Code::argument, with its state.
 Status check_context(const Context& context);
 
-// Completes and destroys the contexts that were made from the team.
+// Completes and destroys the contexts that were made from the team of the current world.
 Status destroy_contexts_of(npushmem_team_t team);
 
-// When the library ends: completes the remaining contexts, while the PEs still synchronise; then destroys them.
-Status complete_contexts();
-void destroy_contexts();
+// When a world ends: completes its remaining contexts, while the PEs still synchronise; then destroys them.
+Status complete_contexts(const World& world);
+void destroy_contexts(const World& world);
+
+// Returns an empty context for a world that a program makes; null if there is no room.
+Context* acquire_world_context();
+// Marks it as destroyed.
+void release_world_context(Context& context);
 
 // Invalidates all handles in a child that a PE made by fork. Takes no lock, because a thread of the PE may have held
 // it.

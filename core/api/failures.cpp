@@ -37,7 +37,8 @@ void end_local_pes(const Runtime& runtime) {
     const int me = runtime.my_pe();
     for (const int pe : runtime.job().layout().pes_of(runtime.job().layout().host_of(me))) {
         const ProcessId process = runtime.job().record(pe).process_id();
-        if (pe != me && runtime.job().sees_process_of(pe) && is_alive(process)) kill(process.pid, SIGTERM);
+        if (pe != me && process.pid != getpid() && runtime.job().sees_process_of(pe) && is_alive(process))
+            kill(process.pid, SIGTERM);
     }
 }
 

@@ -18,13 +18,23 @@
 namespace npushmem::api {
 namespace {
 
-// Uses the library's public functions, so that their checks and reports apply here too.
+// The memory of the current world of the thread that makes the object. Uses the library's public functions, so that
+// their checks and reports apply here too.
 class HeapMemory final : public moe::SymmetricMemory {
 public:
-    [[nodiscard]] int my_pe() const override { return npushmem_my_pe(); }
-    [[nodiscard]] int n_pes() const override { return npushmem_n_pes(); }
+    [[nodiscard]] World& world() const { return *world_; }
+
+    [[nodiscard]] int my_pe() const override {
+        const CurrentWorld in_world(*world_);
+        return npushmem_my_pe();
+    }
+    [[nodiscard]] int n_pes() const override {
+        const CurrentWorld in_world(*world_);
+        return npushmem_n_pes();
+    }
 
     Result<std::byte*> allocate(moe::Bytes size) override {
+        const CurrentWorld in_world(*world_);
         clear_failure();
         void* memory = npushmem_align(moe::SlotLayout::line, size.value());
         if (memory == nullptr) return last_failure();
@@ -32,15 +42,20 @@ public:
         return static_cast<std::byte*>(memory);
     }
 
-    void release(std::byte* memory) override { npushmem_free(memory); }
+    void release(std::byte* memory) override {
+        const CurrentWorld in_world(*world_);
+        npushmem_free(memory);
+    }
 
     Status barrier() override {
+        const CurrentWorld in_world(*world_);
         clear_failure();
         npushmem_barrier_all();
         return last_failure();
     }
 
     Status fetch(void* target, const std::byte* symmetric, moe::Bytes size, int pe) override {
+        const CurrentWorld in_world(*world_);
         clear_failure();
         npushmem_getmem(target, symmetric, size.value(), pe);
         return last_failure();
@@ -48,6 +63,7 @@ public:
 
     Result<std::uint64_t> compare_swap(std::uint64_t* symmetric, std::uint64_t expected, std::uint64_t desired,
                                        int pe) override {
+        const CurrentWorld in_world(*world_);
         clear_failure();
         const std::uint64_t before = npushmem_uint64_atomic_compare_swap(symmetric, expected, desired, pe);
         if (!last_failure().ok()) return last_failure();
@@ -72,6 +88,7 @@ public:
     }
 
     Status wait(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override {
+        const CurrentWorld in_world(*world_);
         const WaitFor what{.what = "the rows of a combine",
                            .needs = {0, 1, n_pes()},
                            .timeout = timeout.count() > 0 ? timeout : runtime()->settings().timeout,
@@ -87,11 +104,13 @@ public:
 private:
     template <class Call>
     void watch(const Call& call) {
+        const CurrentWorld in_world(*world_);
         clear_failure();
         call();
         if (first_failure_.ok()) first_failure_ = last_failure();
     }
 
+    World* world_ = current_world;
     Status first_failure_;
     const char* call_ = nullptr;
 };
@@ -186,6 +205,7 @@ Status create(const npushmemx_moe_config_t* given, npushmemx_moe_t** handle) {
 template <class Action>
 int on_handle(const char* function, npushmemx_moe_t* handle, const Action& action) {
     if (handle == nullptr) return refuse(function, {Code::argument, "handle is NULL"});
+    const CurrentWorld in_world(handle->memory.world());
     handle->memory.begin_call(function);
     const Status status = runtime() != nullptr ? action(*handle->layer) : not_running();
     handle->error = status.message();

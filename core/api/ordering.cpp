@@ -40,34 +40,34 @@ void sync_world(const char* function, Sync&& run_sync) {
 template <class Call>
 [[gnu::noinline]] void complete(const char* function, npushmem_ctx_t ctx, Call call) {
     if (ctx == NPUSHMEM_CTX_INVALID) return;
-    const Context& context = context_of(ctx);
+    const ActingContext acting(context_of(ctx));
+    const Context& context = *acting;
     report_failure(function, [&](Runtime&) {
         const ContextUse::Call use(context);
         Status usable = use.status().ok() ? check_context(context) : use.status();
-        return usable.ok() ? call(*context.remote) : usable;
+        return usable.ok() ? call(context) : usable;
     });
 }
 
 void pe_quiet(const char* function, npushmem_ctx_t ctx, const int* pes, size_t count) {
-    complete(function, ctx, [=](RemoteAccess& remote) -> Status {
-        const Context& context = context_of(ctx);
+    complete(function, ctx, [=](const Context& context) -> Status {
         std::vector<int> world;
         for (size_t i = 0; i < count && pes != nullptr; ++i) {
             const auto pe = world_pe(context, pes[i]);
             if (!pe.ok()) return pe.status();
-            if (context.map.all_mapped == 0) world.push_back(pe.value());
+            if (!maps_all(context)) world.push_back(pe.value());
         }
-        Status done = world.empty() ? Status{} : remote.quiet(world);
+        Status done = world.empty() ? Status{} : context.remote->quiet(world);
         full_fence();
         return done;
     });
 }
 
 // Every PE is mapped, so the CPU's order suffices.
-bool all_mapped() { return fast.all_mapped != 0; }
+bool all_mapped() { return maps_all(default_context); }
 bool all_mapped(npushmem_ctx_t ctx) {
     const Context* const known = known_context(ctx);
-    return known != nullptr && known->map.all_mapped != 0;
+    return known != nullptr && maps_all(*known);
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ void npushmem_ctx_fence(npushmem_ctx_t ctx) {
     std::atomic_thread_fence(std::memory_order_release);
     if (all_mapped(ctx)) [[likely]]
         return;
-    complete(__func__, ctx, [](RemoteAccess& remote) { return remote.fence(); });
+    complete(__func__, ctx, [](const Context& context) { return context.remote->fence(); });
 }
 
 void npushmem_ctx_quiet(npushmem_ctx_t ctx) {
@@ -104,8 +104,8 @@ void npushmem_ctx_quiet(npushmem_ctx_t ctx) {
         full_fence();
         return;
     }
-    complete(__func__, ctx, [](RemoteAccess& remote) {
-        Status done = remote.quiet();
+    complete(__func__, ctx, [](const Context& context) {
+        Status done = context.remote->quiet();
         full_fence();
         return done;
     });

@@ -17,11 +17,11 @@ constexpr std::size_t unit = sizeof(T) == 1 && !std::is_arithmetic_v<T> ? sizeof
 
 // One element, the most common size, is a load and a store; the call that copies any number costs more than both.
 template <std::size_t Unit>
-[[gnu::always_inline]] inline void copy(void* to, const void* from, std::uint64_t bytes) {
+[[gnu::always_inline]] inline void copy(const Context& context, void* to, const void* from, std::uint64_t bytes) {
     if (bytes == Unit)
         std::memcpy(to, from, Unit);
     else if (suits_block_copy(bytes))
-        fast.copy(to, from, bytes);
+        context.map.copy(to, from, bytes);
     else
         std::memcpy(to, from, bytes);
 }
@@ -58,7 +58,7 @@ void put_and_signal(const Context& context, const char* function, void* dest, co
     if (!usable) [[unlikely]]
         return put_signal_slow_path(context, function, dest, source, bytes, signal_word, signal, operation, pe,
                                     deferred);
-    if (bytes > 0) copy<sizeof(std::uint64_t)>(target, source, bytes);
+    if (bytes > 0) copy<sizeof(std::uint64_t)>(context, target, source, bytes);
     update_signal(static_cast<std::uint64_t*>(word), signal, operation);
 }
 
@@ -124,7 +124,7 @@ template <class T>
     const std::uint64_t bytes = byte_count(count, sizeof(T));
     void* target = context.map.address(dest, bytes, pe);
     if (target != nullptr && source != nullptr) [[likely]]
-        copy<unit<T>>(target, source, bytes);
+        copy<unit<T>>(context, target, source, bytes);
     else
         put_slow_path(dest, source, bytes, pe, function, context);
 }
@@ -135,7 +135,7 @@ template <class T>
     const std::uint64_t bytes = byte_count(count, sizeof(T));
     const void* target = context.map.address(source, bytes, pe);
     if (target != nullptr && dest != nullptr) [[likely]]
-        copy<unit<T>>(dest, target, bytes);
+        copy<unit<T>>(context, dest, target, bytes);
     else
         get_slow_path(dest, source, bytes, pe, function, context);
 }
@@ -147,7 +147,7 @@ template <class T>
     const std::uint64_t bytes = byte_count(count, sizeof(T));
     void* target = context.map.address(dest, bytes, pe);
     if (target != nullptr && source != nullptr) [[likely]]
-        copy<unit<T>>(target, source, bytes);
+        copy<unit<T>>(context, target, source, bytes);
     else
         put_nbi_slow_path(dest, source, bytes, pe, function, context);
 }
@@ -158,7 +158,7 @@ template <class T>
     const std::uint64_t bytes = byte_count(count, sizeof(T));
     const void* target = context.map.address(source, bytes, pe);
     if (target != nullptr && dest != nullptr) [[likely]]
-        copy<unit<T>>(dest, target, bytes);
+        copy<unit<T>>(context, dest, target, bytes);
     else
         get_nbi_slow_path(dest, source, bytes, pe, function, context);
 }
@@ -177,8 +177,10 @@ void put_signal_nbi(const Context& context, const char* function, void* dest, co
 
 // The caller may reuse the source on return.
 template <class T>
-void iput(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
+void iput(const Context& given, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
           std::ptrdiff_t sst, std::size_t count, int pe) {
+    const ActingContext acting(given);
+    const Context& context = *acting;
     if (!check_strided(context, function, dest, source, dst, sst, {count, 1, sizeof(T)}, pe)) return;
     const T* from = static_cast<const T*>(source);
     if (T* target = static_cast<T*>(context.map.address(dest, pe)))
@@ -188,8 +190,10 @@ void iput(const Context& context, const char* function, void* dest, const void* 
 }
 
 template <class T>
-void iget(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
+void iget(const Context& given, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
           std::ptrdiff_t sst, std::size_t count, int pe) {
+    const ActingContext acting(given);
+    const Context& context = *acting;
     if (!check_strided(context, function, source, dest, sst, dst, {count, 1, sizeof(T)}, pe)) return;
     T* to = static_cast<T*>(dest);
     if (const T* target = static_cast<const T*>(context.map.address(source, pe)))
@@ -199,8 +203,10 @@ void iget(const Context& context, const char* function, void* dest, const void* 
 }
 
 template <class T>
-void ibput(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
+void ibput(const Context& given, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
            std::ptrdiff_t sst, std::size_t block, std::size_t count, int pe) {
+    const ActingContext acting(given);
+    const Context& context = *acting;
     if (!check_strided(context, function, dest, source, dst, sst, {count, block, sizeof(T)}, pe)) return;
     if (context.map.address(dest, pe) == nullptr)
         return put_blocks_slow_path(context, function, dest, source, blocks<T>(dst, sst, {count, block, sizeof(T)}),
@@ -211,8 +217,10 @@ void ibput(const Context& context, const char* function, void* dest, const void*
 }
 
 template <class T>
-void ibget(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
+void ibget(const Context& given, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
            std::ptrdiff_t sst, std::size_t block, std::size_t count, int pe) {
+    const ActingContext acting(given);
+    const Context& context = *acting;
     if (!check_strided(context, function, source, dest, sst, dst, {count, block, sizeof(T)}, pe)) return;
     if (context.map.address(source, pe) == nullptr)
         return get_blocks_slow_path(context, function, dest, source, blocks<T>(sst, dst, {count, block, sizeof(T)}),

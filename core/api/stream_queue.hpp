@@ -31,10 +31,11 @@ int queue(const char* function, npushmemx_stream_t handle, Operation operation, 
                        }));
 }
 
-// Launches `call`, a plain call, whose failure is this thread's last one.
+// Launches `call`, a plain call on this thread's current world, whose failure is the last one of the launch's thread.
 template <class Call>
 int queue_call(const char* function, npushmemx_stream_t handle, Call call, bool blocks_thread = false) {
-    const auto operation = [call](npu::Core&) {
+    const auto operation = [call, world = current_world](npu::Core&) {
+        const CurrentWorld in_world(*world);
         clear_failure();
         call();
         if (!last_failure().ok()) throw npu::KernelError(last_failure());
@@ -48,7 +49,8 @@ void expect_success(const char* what, int code);
 // Launches a collective that returns its failure, which it has reported.
 template <class Call>
 int queue_collective(const char* function, const char* plain, npushmemx_stream_t handle, Call call) {
-    const auto operation = [plain, call](npu::Core&) {
+    const auto operation = [plain, call, world = current_world](npu::Core&) {
+        const CurrentWorld in_world(*world);
         clear_failure();
         expect_success(plain, call());
     };

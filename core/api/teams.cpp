@@ -17,7 +17,20 @@ namespace npushmem::api {
 namespace {
 
 std::uintptr_t number_of(npushmem_team_t handle) { return reinterpret_cast<std::uintptr_t>(handle); }
-npushmem_team_t handle_of(TeamName name) { return reinterpret_cast<npushmem_team_t>(name.value); }
+
+// A handle is the team's name with the mark of its world in the upper bits, which no name uses. Predefined teams have
+// none.
+constexpr int mark_shift = 48;
+std::uint64_t mark_of(const World& world) {
+    constexpr std::uint32_t marks = (1U << (64 - mark_shift)) - 1;
+    return world.number == 0 ? 0 : (world.number - 1) % marks + 1;
+}
+npushmem_team_t handle_of(TeamName name) {
+    const std::uint64_t mark = name.value != 0 ? mark_of(*current_world) : 0;
+    return reinterpret_cast<npushmem_team_t>(mark << mark_shift | name.value);
+}
+TeamName name_in(npushmem_team_t handle) { return {number_of(handle) & ((std::uint64_t{1} << mark_shift) - 1)}; }
+bool is_of_current_world(npushmem_team_t handle) { return number_of(handle) >> mark_shift == mark_of(*current_world); }
 
 TeamSpec spec(Members members, const npushmem_team_config_t* config, long mask) {
     const bool given = config != nullptr && (mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0;
@@ -179,14 +192,18 @@ Team* find_team(npushmem_team_t handle) {
     if (handle == NPUSHMEM_TEAM_SHARED) return &up->teams().shared();
     if (handle == NPUSHMEMX_TEAM_NODE) return &up->teams().node();
     if (handle == NPUSHMEMX_TEAM_SAME_MYPE_NODE) return &up->teams().same_local_index();
-    return up->teams().find({number_of(handle)});
+    return is_of_current_world(handle) ? up->teams().find(name_in(handle)) : nullptr;
 }
 
 Result<Team*> team_of(npushmem_team_t handle) {
     if (Team* team = find_team(handle)) return team;
     if (runtime() == nullptr) return not_running();
     if (handle == NPUSHMEM_TEAM_INVALID) return Status{Code::argument, "the team is NPUSHMEM_TEAM_INVALID"};
-    if (runtime()->teams().existed({number_of(handle)}))
+    if (!is_of_current_world(handle))
+        return Status{Code::argument, fmt::format("the team {:#x} belongs to another world than the thread's current "
+                                                  "one; call npushmemx_world_make_current first",
+                                                  number_of(handle))};
+    if (runtime()->teams().existed(name_in(handle)))
         return Status{Code::argument, fmt::format("the team {:#x} has been destroyed", number_of(handle))};
     return Status{Code::argument, fmt::format("the team {:#x} does not exist on PE {}, which may be no member of it",
                                               number_of(handle), runtime()->my_pe())};
@@ -249,7 +266,7 @@ void npushmem_team_destroy(npushmem_team_t team) {
     if (done.ok()) {
         done = destroy_contexts_of(team);
         // Done in any case, because the other members wait for it.
-        Status destroyed = up->teams().destroy({number_of(team)});
+        Status destroyed = up->teams().destroy(name_in(team));
         const bool has_dead_member = destroyed.code() == Code::peer_dead && up->settings().survives_deaths;
         if (done.ok() && !has_dead_member) done = std::move(destroyed);
     }

@@ -165,7 +165,7 @@ template <class Found>
 bool test_with_progress(const char* function, Found&& found) {
     if (found()) return true;
     Runtime* up = runtime();
-    if (fast.all_mapped == 0)
+    if (up->slices().fast_map().all_mapped == 0)
         if (Status progressed = up->transports().remote().progress(); !progressed.ok()) fail(function, progressed);
     if (found()) return true;
     up->waiter().yield_if_oversubscribed();

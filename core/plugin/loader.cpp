@@ -146,23 +146,18 @@ Status check_functions(const Table& table) {
     return missing.empty() ? Status{} : refused(fmt::format("it lacks the mandatory function '{}'", missing));
 }
 
-// The stages between the library and `open`, in order; `stage` advances with them.
+// The stages between the table and `open`, in order; `stage` advances with them.
 template <class Table>
-Result<Table> validated_table(const SharedLibrary& library, const FoundPlugin& found, LoadStage& stage) {
+Result<Table> validated_table(const Table* given, const FoundPlugin& found, LoadStage& stage) {
     using Traits = TableTraits<Table>;
     const auto pass = [&stage](LoadStage next) { stage = next; };
-    pass(LoadStage::entry);
-    auto entry = own_entry(library, Traits::kind, Traits::major, stage);
-    if (!entry.ok()) return entry.status();
-    auto given = table_from<Table>(entry.value());
-    if (!given.ok()) return given.status();
-    const auto header = header_of(given.value());
+    const auto header = header_of(given);
     if (!header.ok()) return header.status();
     pass(LoadStage::major);
     if (Status s = check_major<Table>(header.value()); !s.ok()) return s;
     pass(LoadStage::size);
     if (Status s = check_size<Table>(header.value()); !s.ok()) return s;
-    auto copied = copy_of(given.value(), header.value().struct_size);
+    auto copied = copy_of(given, header.value().struct_size);
     if (!copied.ok()) return copied.status();
     Table& table = copied.value();
     pass(LoadStage::name);
@@ -179,6 +174,15 @@ Result<Table> validated_table(const SharedLibrary& library, const FoundPlugin& f
 }
 
 template <class Table>
+Result<Table> table_in(const SharedLibrary& library, const FoundPlugin& found, LoadStage& stage) {
+    stage = LoadStage::entry;
+    auto entry = own_entry(library, TableTraits<Table>::kind, TableTraits<Table>::major, stage);
+    if (!entry.ok()) return entry.status();
+    auto given = table_from<Table>(entry.value());
+    return given.ok() ? validated_table(given.value(), found, stage) : Result<Table>(given.status());
+}
+
+template <class Table>
 using Loaded = Result<std::shared_ptr<const LoadedPlugin<Table>>>;
 
 template <class Table>
@@ -186,14 +190,32 @@ Loaded<Table> load_file(const FoundPlugin& found, LoadStage& stage) {
     stage = LoadStage::opened;
     auto library = SharedLibrary::open(found.path);
     if (!library.ok()) return at_stage(found, stage, library.status());
-    auto table = validated_table<Table>(library.value(), found, stage);
+    auto table = table_in<Table>(library.value(), found, stage);
     if (!table.ok()) return at_stage(found, stage, table.status());
     const std::uint16_t minor = table.value().minor;
     return std::make_shared<const LoadedPlugin<Table>>(found, std::move(library).value(), table.value(), minor);
 }
 
 template <class Table>
+Loaded<Table> load_given(const Table* given) {
+    const FoundPlugin found{TableTraits<Table>::kind, given->name, "in this program", {}};
+    LoadStage stage = LoadStage::entry;
+    auto table = validated_table(given, found, stage);
+    if (!table.ok()) return at_stage(found, stage, table.status());
+    return std::make_shared<const LoadedPlugin<Table>>(found, SharedLibrary(), table.value(), table.value().minor);
+}
+
+const std::vector<const npushmem_transport_v1*>& given_of(const PluginFinder& finder, const npushmem_transport_v1*) {
+    return finder.given().transports;
+}
+const std::vector<const npushmem_bootstrap_v1*>& given_of(const PluginFinder& finder, const npushmem_bootstrap_v1*) {
+    return finder.given().bootstraps;
+}
+
+template <class Table>
 Loaded<Table> load(const PluginFinder& finder, std::string_view name_or_path) {
+    for (const Table* given : given_of(finder, static_cast<const Table*>(nullptr)))
+        if (given->name == name_or_path) return load_given(given);
     auto found = finder.find(TableTraits<Table>::kind, name_or_path);
     if (!found.ok()) return found.status();
     LoadStage stage{};

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "npushmem/plugin/bootstrap.h"
 #include "npushmem/plugin/status.hpp"
+#include "npushmem/plugin/transport.h"
 
 namespace npushmem {
 
@@ -77,12 +79,20 @@ struct AbsentPlugin {
 // Reads the list that the build writes into a plugin folder, from each folder that has one.
 std::vector<AbsentPlugin> absent_plugins(const std::vector<std::string>& folders);
 
+// Plugins that the program contains. Each is used instead of a file of its name, and outlives its users.
+struct GivenPlugins {
+    std::vector<const npushmem_transport_v1*> transports;
+    std::vector<const npushmem_bootstrap_v1*> bootstraps;
+};
+
 // An immutable value; any thread.
 class PluginFinder {
 public:
-    explicit PluginFinder(std::vector<std::string> directories) : directories_(std::move(directories)) {}
+    explicit PluginFinder(std::vector<std::string> directories, GivenPlugins given = {})
+        : directories_(std::move(directories)), given_(std::move(given)) {}
 
     [[nodiscard]] const std::vector<std::string>& directories() const { return directories_; }
+    [[nodiscard]] const GivenPlugins& given() const { return given_; }
 
     // Finds a plugin by name in the first directory that has its file. A string with a '/' is a file's path, which is
     // used whatever the search path contains. Code::plugin_missing lists the searched directories and the plugins in
@@ -97,6 +107,7 @@ private:
     [[nodiscard]] Status missing(PluginKind kind, std::string_view name) const;
 
     std::vector<std::string> directories_;
+    GivenPlugins given_;
 };
 
 }  // namespace npushmem

@@ -36,6 +36,8 @@ public:
         std::string owner;  // the file that defines it
     };
 
+    // Of a plugin that the program contains.
+    SharedLibrary() = default;
     // Resolves all symbols now and makes none visible to others. Signal handlers stay as they are, whatever the library
     // and its dependencies do when they are loaded. `path` must contain a '/'.
     static Result<SharedLibrary> open(const std::string& path);

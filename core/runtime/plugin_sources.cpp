@@ -27,8 +27,6 @@ const char* PluginServices::config(void* context, const char* name) {
 
 namespace {
 
-PluginFinder finder_of(const Settings& settings) { return PluginFinder(plugin_search_path(settings.plugin_path)); }
-
 bool wraps_p2p(const TransportStack& stack) { return stack.innermost() == "p2p"; }
 
 Result<OwnedTransport> open_one(const PluginFinder& finder, const TransportStack& stack, Config& config,
@@ -119,7 +117,7 @@ namespace {
 // The process environment with the configuration file behind it, for bootstraps whose rows are not declared yet.
 class ConfiguredEnvironment final : public Environment {
 public:
-    explicit ConfiguredEnvironment(const Config& config) : config_(config) {}
+    ConfiguredEnvironment(const Config& config, const Environment& process) : config_(config), process_(process) {}
     [[nodiscard]] std::optional<std::string> get(const std::string& name) const override {
         auto own = config_.given(name);
         return own ? std::move(own) : process_.get(name);
@@ -130,34 +128,36 @@ public:
 
 private:
     const Config& config_;
-    ProcessEnvironment process_;
+    const Environment& process_;
 };
 
-Result<BootstrapChoice> select_bootstrap(const Config& config, const npushmem_host& host,
+Result<BootstrapChoice> select_bootstrap(const PluginFinder& finder, const Environment& environment,
+                                         const Config& config, const npushmem_host& host,
                                          const npushmem_bootstrap_params& params) {
-    const PluginFinder finder = finder_of(config.settings());
     auto name = selected_bootstrap(config.settings());
     if (!name.ok()) return name.status();
     if (name.value() == "auto" && !config.requested_bootstrap().empty()) {
-        auto named = named_bootstrap(finder, config.requested_bootstrap(), ConfiguredEnvironment(config), host, params);
+        auto named = named_bootstrap(finder, config.requested_bootstrap(), ConfiguredEnvironment(config, environment),
+                                     host, params);
         if (named.ok()) named.value().why = "requested by the program";
         return named;
     }
     if (name.value() == "auto") {
-        auto chosen = choose_bootstrap(finder, ConfiguredEnvironment(config), host, params);
+        auto chosen = choose_bootstrap(finder, ConfiguredEnvironment(config, environment), host, params);
         if (chosen.ok())
             chosen.value().why =
                 chosen.value().why.empty() ? "chosen by itself" : "chosen by itself: " + chosen.value().why;
         return chosen;
     }
-    auto named = named_bootstrap(finder, name.value(), ConfiguredEnvironment(config), host, params);
+    auto named = named_bootstrap(finder, name.value(), ConfiguredEnvironment(config, environment), host, params);
     if (named.ok()) named.value().why = reason_of_named_bootstrap(config.settings());
     return named;
 }
 
-Result<BootstrapChoice> load_selected_bootstrap(Config& config, const npushmem_host& host,
+Result<BootstrapChoice> load_selected_bootstrap(const PluginFinder& finder, const Environment& environment,
+                                                Config& config, const npushmem_host& host,
                                                 const npushmem_bootstrap_params& params) {
-    auto chosen = select_bootstrap(config, host, params);
+    auto chosen = select_bootstrap(finder, environment, config, host, params);
     if (!chosen.ok()) return chosen.status().within(bootstrap_variable(config.settings()));
     const LoadedBootstrap& plugin = *chosen.value().plugin;
     Status declared = config.declare(plugin.name().c_str(), plugin.config_rows());
@@ -169,7 +169,7 @@ Result<std::shared_ptr<const LoadedBootstrap>> load_id_bootstrap(Config& config)
     auto name = selected_bootstrap(config.settings());
     if (!name.ok()) return name.status();
     const std::string wanted = name.value() == "auto" ? id_bootstrap : name.value();
-    auto loaded = load_bootstrap(finder_of(config.settings()), wanted);
+    auto loaded = load_bootstrap(PluginFinder(plugin_search_path(config.settings().plugin_path)), wanted);
     if (!loaded.ok()) return loaded.status().within(bootstrap_variable(config.settings()));
     Status declared = config.declare(loaded.value()->name().c_str(), loaded.value()->config_rows());
     return declared.ok() ? loaded : Result<std::shared_ptr<const LoadedBootstrap>>(declared);
@@ -177,17 +177,21 @@ Result<std::shared_ptr<const LoadedBootstrap>> load_id_bootstrap(Config& config)
 
 }  // namespace
 
+PluginFinder PluginSources::finder_of(const Settings& settings) const {
+    return PluginFinder(plugin_search_path(settings.plugin_path), given_);
+}
+
 Result<std::unique_ptr<Bootstrap>> PluginSources::open_bootstrap(Config& config, const npushmem_host& host,
                                                                  const npushmem_bootstrap_params& params) {
-    auto chosen = load_selected_bootstrap(config, host, params);
+    auto chosen = load_selected_bootstrap(finder_of(config.settings()), environment_, config, host, params);
     if (!chosen.ok()) return chosen.status();
     bootstrap_selection_ = {chosen.value().plugin->name(), chosen.value().why, chosen.value().confidence};
     auto opened = npushmem::open_bootstrap(chosen.value().plugin, host, params);
     if (!opened.ok() && lowercase(config.settings().bootstrap) == "auto")
         return opened.status().within(chosen.value().why);
     if (!opened.ok()) return opened.status();
-    Status several =
-        check_single_process_job(chosen.value(), opened.value()->nranks(), ConfiguredEnvironment(config), host, params);
+    Status several = check_single_process_job(chosen.value(), opened.value()->nranks(),
+                                              ConfiguredEnvironment(config, environment_), host, params);
     if (!several.ok()) return several;
     return std::unique_ptr<Bootstrap>(std::move(opened).value());
 }

@@ -6,6 +6,7 @@
 #include "core/base/log.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/plugin/plugin_catalogue.hpp"
+#include "core/plugin/plugin_finder.hpp"
 #include "core/runtime/start_request.hpp"
 #include "npushmem/plugin/abi.h"
 
@@ -33,6 +34,9 @@ private:
 // Opens the bootstraps, transports and library of collectives that the configuration selects.
 class PluginSources final : public Sources {
 public:
+    // The environment outlives the object.
+    explicit PluginSources(const Environment& environment, GivenPlugins given = {})
+        : environment_(environment), given_(std::move(given)) {}
     Result<std::unique_ptr<Bootstrap>> open_bootstrap(Config& config, const npushmem_host& host,
                                                       const npushmem_bootstrap_params& params) override;
     Result<std::vector<OwnedTransport>> open_transports(Config& config, const npushmem_host& host,
@@ -45,6 +49,10 @@ public:
     [[nodiscard]] BootstrapSelection bootstrap_selection() const override { return bootstrap_selection_; }
 
 private:
+    [[nodiscard]] PluginFinder finder_of(const Settings& settings) const;
+
+    const Environment& environment_;
+    GivenPlugins given_;
     BootstrapSelection bootstrap_selection_;
 };
 

@@ -183,15 +183,17 @@ Status Startup::join_job() {
     if (!opened.ok()) return opened.status();
     parts_.job = std::make_unique<JobMembership>(std::move(opened).value());
     if (Status sound = parts_.job->check_rank(); !sound.ok()) return sound;
-    parts_.log->set_prefix(fmt::format("pe {}/{}", parts_.job->my_pe(), parts_.job->npes()));
+    const std::string pe = fmt::format("pe {}/{}", parts_.job->my_pe(), parts_.job->npes());
+    parts_.log->set_prefix(request_.world == 0 ? pe : fmt::format("world {}, {}", request_.world, pe));
     return {};
 }
 
 Status Startup::exchange_pe_records() {
     JobMembership& job = *parts_.job;
-    ProgramImage image = image_of_this_program();
-    if (Status same = job.exchange_records(settings(), StaticVariables::record_of(settings(), image)); !same.ok())
-        return same;
+    ProgramImage image = request_.world == 0 ? image_of_this_program() : ProgramImage{};
+    StaticVariablesRecord statics = StaticVariables::record_of(settings(), image);
+    if (request_.world != 0) statics.state = StaticVariablesRecord::other_world;
+    if (Status same = job.exchange_records(settings(), statics); !same.ok()) return same;
     parts_.waiting = std::make_unique<WaitServices>(job.records(), job.layout(), job.my_pe());
     if (settings().survives_deaths) parts_.waiting->liveness.survive_deaths();
     parts_.slices = std::make_unique<MappedSlices>(job, std::move(image));

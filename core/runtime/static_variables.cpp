@@ -70,6 +70,7 @@ std::string StaticVariables::reason_not_symmetric(int pe) const {
         case StaticVariablesRecord::switched_off: return "NPUSHMEM_STATIC_DATA is 0";
         case StaticVariablesRecord::no_variables: return "the executable has none";
         case StaticVariablesRecord::huge_pages: return "NPUSHMEM_HEAP_DIR is a mount of huge pages";
+        case StaticVariablesRecord::other_world: return "only the default world has the process's variables";
         case StaticVariablesRecord::shareable: break;
     }
     return shares_process(records_, at) ? "it is a thread of a process that has several PEs" : "";

@@ -19,7 +19,7 @@ struct PeRecord;
 
 // The record that a PE sends of its executable; plain bytes.
 struct StaticVariablesRecord {
-    enum State : std::uint32_t { shareable, switched_off, no_variables, huge_pages };
+    enum State : std::uint32_t { shareable, switched_off, no_variables, huge_pages, other_world };
 
     std::uint64_t identity = 0;
     std::uint64_t bytes = 0;
