@@ -25,14 +25,31 @@ void Departures::publish(std::uint64_t last_barrier, bool all_have_entered) {
     slices_.publish_finalized();
 }
 
+namespace {
+
+// A transport may hold this PE's last signals until it is driven. Returns after `limit`, or false when cancelled.
+bool drive_for(std::chrono::milliseconds limit, JobTransports& transports, const DelayedTask& task) {
+    constexpr std::chrono::milliseconds pause{1};
+    for (auto passed = pause; passed <= limit; passed += pause) {
+        if (task.wait_for_cancel(pause)) return false;
+        (void)transports.remote().progress();  // a failure ends the bootstrap's barrier or concerns no PE that is here
+    }
+    return true;
+}
+
+}  // namespace
+
 // The other PEs arrive within moments, unless they have not called finalize: then they wait for this PE at a barrier.
 Status Departures::wait_for_others(JobTransports& transports, std::uint64_t last_barrier) {
     constexpr std::chrono::milliseconds departure_delay{500};
-    std::unique_ptr<DelayedTask> departure;
-    if (job_.layout().hosts() > 1)
-        departure = DelayedTask::start(departure_delay, [this, &transports, last_barrier](const DelayedTask& task) {
-            send(transports, last_barrier, task);
-        });
+    std::unique_ptr<DelayedTask> driver;
+    if (slices_.fast_map().all_mapped == 0)
+        driver = DelayedTask::start(std::chrono::milliseconds(0),
+                                    [this, &transports, last_barrier](const DelayedTask& task) {
+                                        if (!drive_for(departure_delay, transports, task)) return;
+                                        send(transports, last_barrier, task);
+                                        (void)drive_for(std::chrono::milliseconds::max(), transports, task);
+                                    });
     return job_.bootstrap().barrier();
 }
 

@@ -26,7 +26,7 @@ struct StartRequest {
     int nranks = -1;
     std::optional<UniqueId> uniqueid;
     const void* attribute = nullptr;
-    std::string bootstrap;  // that the program requests, unless the user names one; empty: any
+    std::string bootstrap;    // that the program requests, unless the user names one; empty: any
     std::uint32_t world = 0;  // number of the world in this process; 0: the default one
 };
 

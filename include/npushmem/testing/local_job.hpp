@@ -44,8 +44,8 @@ public:
     // Makes the transport of one PE, in the thread of that PE.
     using MakeTransport = std::function<std::unique_ptr<Transport>(const npushmem_transport_params& params)>;
 
-    static constexpr std::uint64_t moves_data = NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC |
-                                                NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_PUT_STRIDED;
+    static constexpr std::uint64_t moves_data =
+        NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_PUT_STRIDED;
     static constexpr int every_pe = -1;
 
     explicit LocalJob(int pes) : pes_(pes) { set("NPUSHMEM_SYMMETRIC_SIZE", "16M"); }

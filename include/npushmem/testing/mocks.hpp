@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "npushmem/plugin/bootstrap.hpp"
 #include "npushmem/plugin/transport.hpp"
@@ -66,6 +68,39 @@ public:
         ON_CALL(*this, poll_event(_)).WillByDefault(Return(Code::again));
     }
 
+    // Without expectations all calls then go to this transport, for instance a FakeTransport.
+    void delegate_to(std::unique_ptr<Transport> real) {
+        real_ = std::move(real);
+        const auto call = [to = real_.get()](auto method) {
+            return [to, method](auto&&... arguments) {
+                return (to->*method)(std::forward<decltype(arguments)>(arguments)...);
+            };
+        };
+        ON_CALL(*this, devices).WillByDefault(call(&Transport::devices));
+        ON_CALL(*this, use_devices).WillByDefault(call(&Transport::use_devices));
+        ON_CALL(*this, address).WillByDefault(call(&Transport::address));
+        ON_CALL(*this, reach).WillByDefault(call(&Transport::reach));
+        ON_CALL(*this, connect).WillByDefault(call(&Transport::connect));
+        ON_CALL(*this, register_memory).WillByDefault(call(&Transport::register_memory));
+        ON_CALL(*this, deregister_memory).WillByDefault(call(&Transport::deregister_memory));
+        ON_CALL(*this, import_memory).WillByDefault(call(&Transport::import_memory));
+        ON_CALL(*this, release_memory).WillByDefault(call(&Transport::release_memory));
+        ON_CALL(*this, map).WillByDefault(call(&Transport::map));
+        ON_CALL(*this, create_queue).WillByDefault(call(&Transport::create_queue));
+        ON_CALL(*this, destroy_queue).WillByDefault(call(&Transport::destroy_queue));
+        ON_CALL(*this, put).WillByDefault(call(&Transport::put));
+        ON_CALL(*this, get).WillByDefault(call(&Transport::get));
+        ON_CALL(*this, atomic).WillByDefault(call(&Transport::atomic));
+        ON_CALL(*this, put_signal).WillByDefault(call(&Transport::put_signal));
+        ON_CALL(*this, put_strided).WillByDefault(call(&Transport::put_strided));
+        ON_CALL(*this, fence).WillByDefault(call(&Transport::fence));
+        ON_CALL(*this, quiet).WillByDefault(call(&Transport::quiet));
+        ON_CALL(*this, test).WillByDefault(call(&Transport::test));
+        ON_CALL(*this, progress).WillByDefault(call(&Transport::progress));
+        ON_CALL(*this, poll_event).WillByDefault(call(&Transport::poll_event));
+        ON_CALL(*this, forget).WillByDefault(call(&Transport::forget));
+    }
+
     MOCK_METHOD(Result<std::vector<npushmem_device>>, devices, (), (override));
     MOCK_METHOD(Status, use_devices, (std::span<const std::uint32_t>), (override));
     MOCK_METHOD(Result<Bytes>, address, (), (override));
@@ -89,6 +124,9 @@ public:
     MOCK_METHOD(Code, progress, (), (override));
     MOCK_METHOD(Code, poll_event, (npushmem_event&), (override));
     MOCK_METHOD(Code, forget, (int), (override));
+
+private:
+    std::unique_ptr<Transport> real_;
 };
 
 }  // namespace npushmem

@@ -56,7 +56,7 @@ constexpr const char* families[] = {"active_sets",     "rma",       "checks",   
                                     "ordering",        "heap",      "buffers",          "setup",         "errors",
                                     "openshmem",       "overloads", "statics",          "statics_fixed", "statics_c",
                                     "statics_c_fixed", "streams",   "openshmem_habits", "selections",    "half",
-                                    "typed_streams"};
+                                    "typed_streams",   "worlds"};
 
 // Programs that report failing calls on standard error.
 bool reports_errors(std::string_view family) {

@@ -136,7 +136,9 @@ TEST(Worlds, OverDifferentTransportsExchangeBetweenThreads) {
     const Ranks ranks(2, 2);
     run_threads(2, [&](int pe) {
         const npushmemx_world_t mapped = create(ranks.ids[0], pe, 2, over_p2p());
-        const npushmemx_world_t called = create(ranks.ids[1], 1 - pe, 2, over_faults());
+        Settings counted = over_faults();
+        counted.push_back("NPUSHMEM_STATS=1");
+        const npushmemx_world_t called = create(ranks.ids[1], 1 - pe, 2, counted);
         ASSERT_NE(mapped, nullptr) << last_failure();
         ASSERT_NE(called, nullptr) << last_failure();
         (void)make_current(mapped);
