@@ -38,8 +38,8 @@ struct Plan {
     bool host_waits = false;                       // in a call that is not a host barrier
     std::size_t launches_behind = 0;               // the launch begins when the job has taken so many steps
     bool synchronizes = true;                      // the host waits for its kernels
-    int host_acts_after = -1;     // looks of the kernel after which the host ends all its waits and synchronizes
-    bool in_next_barrier = false; // the host has queued the launch, which begins late, and entered a barrier
+    int host_acts_after = -1;      // looks of the kernel after which the host ends all its waits and synchronizes
+    bool in_next_barrier = false;  // the host has queued the launch, which begins late, and entered a barrier
 };
 
 class FakePe {
