@@ -3,11 +3,15 @@
 // other's memory, so their operations go over the network's loopback.
 #include <gmock/gmock.h>
 
+#include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/base/liveness.hpp"
 #include "npushmem/plugin/abi.h"
 #include "tests/integration/api/leftovers.hpp"
 #include "tests/integration/api/transport_selections.hpp"
@@ -21,8 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
-// The end and the reports of a job that the launcher started with these arguments.
-std::pair<int, std::string> run_job(const Words& words, const Words& environment) {
+run::JobSettings settings_with(const Words& environment) {
     run::JobSettings settings;
     settings.with_bootstrap = true;
     settings.environment = {"NPUSHMEM_INFO=1", "NPUSHMEM_SYMMETRIC_SIZE=16M",
@@ -31,8 +34,13 @@ std::pair<int, std::string> run_job(const Words& words, const Words& environment
                             // On a busy machine a silent peer is not lost.
                             "NPUSHMEM_LIBFABRIC_PEER_TIMEOUT=0", "NPUSHMEM_UCX_PEER_TIMEOUT=0"};
     settings.environment.insert(settings.environment.end(), environment.begin(), environment.end());
+    return settings;
+}
+
+// The end and the reports of a job that the launcher started with these arguments.
+std::pair<int, std::string> run_job(const Words& words, const Words& environment) {
     const Leftovers leftovers;
-    run::JobUnderTest job(words, settings);
+    run::JobUnderTest job(words, settings_with(environment));
     const int status = job.end();
     EXPECT_EQ(leftovers.found(), "");
     return {status, job.errors()};
@@ -113,17 +121,33 @@ TEST_P(RemoteTransport, FinalizeEndsForAllIfItFailsForOne) {
     EXPECT_THAT(report, AllOf(HasSubstr("finalize"), Not(HasSubstr("timed out")), Not(HasSubstr("rank "))));
 }
 
-// PE 0 has put to a PE that is in neither the team nor the active set: its quiet fails, and the others wait for it.
+bool has_stopped(int process) {
+    std::string text;
+    std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), text);
+    const auto stat = parse_process_stat(text);
+    return stat && stat->state == 'T';
+}
+
+// PE 3 has stopped when PE 0 puts to it, and then dies: the quiet of PE 0 fails, and the others wait for PE 0.
 TEST_P(RemoteTransport, ADeadPeOutsideATeamDoesNotBlockItsBarriers) {
-    const std::string dead = "0:code=" + std::to_string(NPUSHMEM_E_PEER_DEAD);
-    const auto [status, report] =
-        run_job({"-n", "4", "--nodes", "2", std::string(API_TEST_FOLDER) + "/api_scenario", "init", "calloc=512",
-                 "split=3", "barrier", "3:die=9", "0:put=3", "team_barrier", dead, "code=0", "0:put=3", "set_barrier=3",
-                 dead, "code=0", "finalize"},
-                {"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_INFO=0", "NPUSHMEM_TIMEOUT=60s",
-                 "NPUSHMEM_ON_PEER_DEATH=survive"});
-    EXPECT_EQ(status, 128 + 9) << report;
-    EXPECT_THAT(report, AllOf(Not(HasSubstr("timed out")), Not(HasSubstr("rank "))));
+    const std::string dead = std::to_string(NPUSHMEM_E_PEER_DEAD);
+    const std::string stop = "die=" + std::to_string(SIGSTOP);
+    for (const char* barrier : {"team_barrier", "set_barrier=3"}) {
+        run::JobUnderTest job({"-n", "4", "--nodes", "2", std::string(API_TEST_FOLDER) + "/api_scenario", "init",
+                               "calloc=512", "split=3", "barrier", "3:report=up", "3:" + stop, "0:report=up",
+                               "0:" + stop, "0:put=3", "0:report=put", barrier, "0:code=" + dead, "code=0", "finalize"},
+                              settings_with({"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_INFO=0",
+                                             "NPUSHMEM_TIMEOUT=60s", "NPUSHMEM_ON_PEER_DEATH=survive"}));
+        std::map<int, int> processes;
+        for (const run::Report& report : job.reports(2)) processes[report.pe] = report.pid;
+        for (const auto& [pe, process] : processes)
+            EXPECT_TRUE(run::eventually([process = process] { return has_stopped(process); })) << "PE " << pe;
+        kill(processes[0], SIGCONT);
+        EXPECT_EQ(job.reports(1).size(), 1U);
+        kill(processes[3], SIGKILL);
+        EXPECT_EQ(job.end(), 128 + SIGKILL) << job.errors();
+        EXPECT_THAT(job.errors(), AllOf(Not(HasSubstr("timed out")), Not(HasSubstr("rank ")))) << barrier;
+    }
 }
 
 TEST_P(RemoteTransport, ReportsAPeThatExitsInAHandlerThatInterruptsACall) {

@@ -188,7 +188,9 @@ private:
         (void)npushmemx_signal_wait_until_on_stream(memory_.for_kernel, NPUSHMEM_CMP_GE, tag_, stream);
         const int code = npushmemx_stream_synchronize(stream);
         npushmemx_stream_destroy(stream);
-        require(code == 0 || code == NPUSHMEM_E_PEER_DEAD, "a kernel failed without a death");
+        int dead = 0;
+        require(npushmemx_team_get_failed(team_, 0, nullptr, &dead) == 0, "no list of the dead");
+        require(code == 0 || (code == NPUSHMEM_E_PEER_DEAD && dead > 0), "a kernel failed without a death in its team");
         const Work done = code == 0 ? result() : Work::interrupted;
         npushmemx_clear_error();
         return done;
