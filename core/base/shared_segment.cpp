@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -31,7 +32,7 @@ constexpr std::uint64_t piece_bytes = 64ULL << 20;
 std::uint64_t reserve_of(const AvailableMemory& room) { return std::min<std::uint64_t>(256ULL << 20, room.total / 50); }
 
 // Returns whether `bytes` more can be committed, as part of `wanted`.
-Status check_room(std::uint64_t bytes, std::uint64_t wanted) {
+Status check_room(std::uint64_t bytes, std::uint64_t wanted) try {
     const AvailableMemory room = available_memory();
     const std::uint64_t reserve = reserve_of(room);
     if (bytes <= room.available && reserve <= room.available - bytes) return {};
@@ -39,6 +40,11 @@ Status check_room(std::uint64_t bytes, std::uint64_t wanted) {
             fmt::format("out of memory: {} requested, {} of {} available{}, {} of it reserved for the system",
                         format_size(wanted), format_size(room.available), format_size(room.total),
                         room.limited_by_group ? " in this control group" : "", format_size(reserve))};
+} catch (const std::bad_alloc&) {  // reading the system's files allocates memory
+    return {Code::memory,
+            fmt::format("out of memory: {} requested, but this process cannot allocate private memory (is "
+                        "its address space limited? ulimit -v)",
+                        format_size(wanted))};
 }
 
 // Held while a range is committed, so that PEs do not all count the same free bytes. The kernel releases it if the

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -271,6 +273,25 @@ TEST(SharedSegmentDeathTest, AFileSizeLimitIsAnErrorNotASignal) {
     ::testing::FLAGS_gtest_death_test_style = "threadsafe";
     EXPECT_EXIT(make_under_a_file_limit(), ::testing::ExitedWithCode(0), "ulimit -f");
     EXPECT_EXIT(attach_under_a_file_limit(), ::testing::ExitedWithCode(0), "ulimit -f");
+}
+
+// Small allocations still succeed.
+[[noreturn]] void commit_without_private_memory() {
+    auto segment = SharedSegment::create(mebibyte, "");
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_AS, &none);
+    for (std::size_t bytes = mebibyte; bytes >= 2048; bytes /= 2)
+        while (std::malloc(bytes) != nullptr) {
+        }
+    print_and_exit(segment.value().commit(0, 4096, std::chrono::seconds(10)));
+}
+
+TEST(SharedSegmentDeathTest, CommittingWithoutPrivateMemoryIsAnErrorNotAnException) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "sanitizers end a program whose allocation fails";
+#endif
+    ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+    EXPECT_EXIT(commit_without_private_memory(), ::testing::ExitedWithCode(0), "cannot allocate private memory");
 }
 
 }  // namespace

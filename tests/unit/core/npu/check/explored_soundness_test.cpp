@@ -49,8 +49,7 @@ public:
         for (Actions& actions : cores_) {
             actions.resize(cores_.size() == 2 ? 3 : 2);
             for (Action& action : actions)
-                action = {kinds[random() % kinds.size()], static_cast<int>(random() % drawn_words),
-                          1 + random() % 2};
+                action = {kinds[random() % kinds.size()], static_cast<int>(random() % drawn_words), 1 + random() % 2};
         }
     }
 
@@ -174,9 +173,9 @@ using Kind = Action::Kind;
 // They race with nothing.
 const std::vector<Kind> synchronising{Kind::signal, Kind::fetch,         Kind::add,  Kind::swap_if_zero,
                                       Kind::wait,   Kind::remote_signal, Kind::poll, Kind::wait_briefly};
-const std::vector<Kind> all_kinds{Kind::signal,       Kind::fetch, Kind::add,           Kind::swap_if_zero,
-                                  Kind::wait,         Kind::poll,  Kind::remote_signal, Kind::store,
-                                  Kind::wait_briefly, Kind::load,  Kind::put};
+const std::vector<Kind> all_kinds{Kind::signal, Kind::fetch,         Kind::add,   Kind::swap_if_zero, Kind::wait,
+                                  Kind::poll,   Kind::remote_signal, Kind::store, Kind::wait_briefly, Kind::load,
+                                  Kind::put};
 
 TEST(ExploredSoundness, ReachesEveryEndOfDrawnKernelsThatSynchronise) {
     std::uint64_t failures = 0;
