@@ -207,8 +207,8 @@ private:
     LaunchQueues queues_;
     IdleWorkers idle_workers_;
     std::vector<std::thread> workers_;
-    int starting_workers_ = 0;  // workers that have not looked for a launch yet
-    int occupied_workers_ = 0;  // workers whose launch blocks them
+    int starting_workers_ = 0;                  // workers that have not looked for a launch yet
+    int occupied_workers_ = 0;                  // workers whose launch blocks them
     std::shared_ptr<LaunchObserver> observer_;  // null: nobody observes
     std::size_t unfinished_ = 0;                // launches that are queued or run
     int hosts_waiting_ = 0;

@@ -288,8 +288,7 @@ Result<HooksFactory> check::job_hooks(const Schedule& schedule, const Fabric& fa
                       "(CheckedJob); a device runs eager, lazy or random:<seed>"};
     }
     const auto launches = std::make_shared<Launches>(LaunchesConfig{schedule, fabric, services});
-    return HooksFactory(
-        detail::ObservingHooks{[launches](Core& core) { return launches->make(core); }, launches});
+    return HooksFactory(detail::ObservingHooks{[launches](Core& core) { return launches->make(core); }, launches});
 }
 
 }  // namespace npushmem::npu

@@ -14,8 +14,8 @@
 namespace npushmem::npu::check::explore {
 
 // Of each loop, by the source line of its last read. A loop that has once repeated max_polls reads alone counts as one
-// that never ends, unless it has ended behind more than short_polls before. All bytes 0: nothing is known. It may lie in
-// memory that processes share; one thread of all uses it at a time.
+// that never ends, unless it has ended behind more than short_polls before. All bytes 0: nothing is known. It may lie
+// in memory that processes share; one thread of all uses it at a time.
 class LoopBounds {
 public:
     // So many reads a loop repeats before it counts as one that never ends.

@@ -90,10 +90,10 @@ private:
         ThreadId expiry = -1;
         explore::StepId expired = {};  // since the core's last step
         LoopReads reads;
-        LoopReads untranslated;      // the same as addresses of this process, with other processes
-        std::uint64_t contents = 0;  // of these at the last poll_alone()
+        LoopReads untranslated;          // the same as addresses of this process, with other processes
+        std::uint64_t contents = 0;      // of these at the last poll_alone()
         std::uint64_t idle_version = 0;  // of the memory when the core polled last because no core could run
-        std::uint64_t wakes = 0;  // the number of times that a step wrote what the core polls
+        std::uint64_t wakes = 0;         // the number of times that a step wrote what the core polls
     };
 
     void register_cores(const std::vector<detail::CoreContext*>& all);

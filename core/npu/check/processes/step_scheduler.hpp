@@ -84,7 +84,7 @@ private:
     ThreadId preferred_ = -1;           // that continues in the default order
     int changed_by_ = -1;               // the PE whose step the others have not looked at
     bool idle_answered_ = false;
-    bool looked_again_ = false;               // since every host is blocked
+    bool looked_again_ = false;              // since every host is blocked
     std::chrono::nanoseconds next_look_{0};  // for what hosts may have done
     std::chrono::nanoseconds last_event_{os_.now()};
     bool abandoned_ = false;

@@ -342,8 +342,8 @@ void queued_launch(const Program& program) {
     Status status;
     if (program.me == 1) status = npu::launch(stream, 1, [&](Core& core) { core.signal_set(program.signal(1), 1); });
     if (status.ok())
-        status = npu::launch(stream, 1,
-                             [&](Core& core) { signal_or_fail(core, program.signal(0), program.right ? 1 : 0); });
+        status =
+            npu::launch(stream, 1, [&](Core& core) { signal_or_fail(core, program.signal(0), program.right ? 1 : 0); });
     if (program.me == 0) status = stream.synchronize();
     npushmem_barrier_all();
     if (status.ok()) status = stream.synchronize();

@@ -332,7 +332,8 @@ TEST(ExploredTimeouts, TheLimitOfTheDeviceDoesNotEndWaits) {
             return;
         }
         // Many steps: the runner looks at the clock.
-        for (std::uint64_t i = 0; i < 5000; ++i) core.signal_set(job->at(1, line(data, 1 + static_cast<int>(i % 100))), i);
+        for (std::uint64_t i = 0; i < 5000; ++i)
+            core.signal_set(job->at(1, line(data, 1 + static_cast<int>(i % 100))), i);
         core.signal_set_on(job->at(1, data), 1, 0);
     });
     EXPECT_TRUE(report.clean()) << report.text();
