@@ -110,6 +110,7 @@ TEST(Corpus, IsFoundByExploration) {
         return std::ranges::count_if(kernels(), [&](const Kernel& kernel) { return is_missed(kernel, mode); });
     };
     EXPECT_EQ(missed("explore"), 0);
+    EXPECT_EQ(missed("job:explore"), 0);
     EXPECT_LE(missed("lazy"), 8);  // three of them fail only when a loop or a wait gives up
 }
 

@@ -274,8 +274,7 @@ std::vector<Kernel> publication_kernels() {
         {"flag_to_v_before_a_signal", Hazard::wrong_direction, two_pes, flag_to_v_before_a_signal},
         {"flag_to_mte2_before_a_counter", Hazard::wrong_direction, two_pes, flag_to_mte2_before_a_counter},
         {"flags_of_the_loop_only", Hazard::wrong_direction, two_pes, flags_of_the_loop_only},
-        {"polls_the_last_word_of_a_row", Hazard::unpublished, two_pes, polls_the_last_word_of_a_row,
-         "jobs job:explore"},
+        {"polls_the_last_word_of_a_row", Hazard::unpublished, two_pes, polls_the_last_word_of_a_row, "jobs"},
     };
 }
 

@@ -127,6 +127,7 @@ public:
         });
         scheduler.run(ended);
         waiter.join();
+        if (is_meaningless(scheduler)) exit_status_ = 0;
         return report_of(scheduler);
     }
     // The output of the last run is to be shown.
@@ -171,14 +172,18 @@ private:
         exit_status_ = pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : exit_launcher_failed;
     }
 
+    // Whether the run only repeated others and was ended for its length: the step limit appears as H17.
+    [[nodiscard]] bool is_meaningless(const npu::check::StepScheduler& scheduler) const {
+        const std::uint32_t failure = turns().hazard.load();
+        return scheduler.abandoned() && (failure == 0 || failure == StepTurns::kernel_failed ||
+                                         failure == static_cast<std::uint32_t>(Hazard::deadlock));
+    }
+
     [[nodiscard]] CheckReport report_of(const npu::check::StepScheduler& scheduler) const {
         CheckReport report;
         npu::check::Exploration::record(scheduler.decided_run(), report);
         const std::uint32_t failure = turns().hazard.load();
-        // The step limit of a run that is not new appears as H17.
-        const bool meaningless = scheduler.abandoned() && (failure == 0 || failure == StepTurns::kernel_failed ||
-                                                           failure == static_cast<std::uint32_t>(Hazard::deadlock));
-        if (meaningless) return report;
+        if (is_meaningless(scheduler)) return report;
         if (failure == StepTurns::kernel_failed)
             report.status = {Code::aborted, "a kernel failed"};
         else if (failure != 0)

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/npu/source_line.hpp"
 #include "npushmem/npu/error.hpp"
 
 namespace npushmem::npu::check {
@@ -208,6 +209,8 @@ void CoreScheduling::wait_for_change(const Read& read) {
     run_deferred();
     if (loop_.just_recognised()) polling_ = {};
     calls_ = 0;
+    if (!used_up_ && ended_grants_ >= explore::LoopBounds::max_ended_grants)
+        domain_.control.loops()->cut(text_of(read.where));
     context_->polled = read.address;
     context_->polled_value = read.value;
     context_->granted_polls = 0;

@@ -23,6 +23,9 @@ public:
     // So many reads such a loop repeats while other threads can run.
     static constexpr std::uint64_t short_polls = 4096;
 
+    // So often a loop goes on alone that does more than it repeats alone.
+    static constexpr int max_ended_grants = 16;
+
     [[nodiscard]] static std::uint64_t line_of(const SourceLocation& where) {
         std::uint64_t hash = where.line();
         for (const char* at = where.file_name(); *at != 0; ++at)

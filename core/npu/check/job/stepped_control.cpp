@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/npu/check/cores/pipes.hpp"
-#include "core/npu/source_line.hpp"
 
 namespace npushmem::npu::check {
 
@@ -17,20 +16,20 @@ namespace {
 // After so many steps in a row another thread comes first in the default order: the one that runs may wait for it in a
 // loop that is not recognised.
 constexpr int max_turn = 256;
-// So often a wait loop goes on while other threads can run, if it then does more than it repeats alone.
-constexpr int max_ended_grants = 16;
-
 void add_reads(const explore::Step& step, LoopReads& reads) {
     for (const explore::MemoryAccess& access : step.accesses)
         if (!access.write) reads.add(access);
 }
 
 bool waits_in_loop(const CoreContext& core) {
-    return core.next != nullptr && core.status == detail::CoreStatus::polling && core.in_wait_loop;
+    return core.status == detail::CoreStatus::polling && core.in_wait_loop;
 }
 
-bool has_limit(const CoreContext& core) {
-    return core.next != nullptr && core.status == detail::CoreStatus::awaiting_word && core.may_time_out;
+// Whether the core's wait may end without what it waits for. A loop that has used up a grant never ends so.
+bool may_expire(const CoreContext& core) {
+    if (core.next == nullptr) return false;
+    if (core.status == detail::CoreStatus::awaiting_word) return core.may_time_out;
+    return waits_in_loop(core) && !core.loop_used_up && core.ended_grants < explore::LoopBounds::max_ended_grants;
 }
 
 }  // namespace
@@ -68,14 +67,6 @@ void LoopReads::clear() {
 SteppedControl::SteppedControl(explore::Decisions& decisions, explore::LoopBounds& loops, std::uint64_t max_steps)
     : JobControl({.kind = Schedule::Kind::explore}), run_(decisions), max_steps_(max_steps) {
     explore(loops);
-}
-
-// A loop that has used up a grant never ends without a change.
-bool SteppedControl::may_expire(const CoreContext& core) const {
-    if (!waits_in_loop(core) || core.loop_used_up) return has_limit(core);
-    if (core.ended_grants < max_ended_grants) return true;
-    loops()->cut(text_of(core.where));
-    return false;
 }
 
 ThreadId SteppedControl::add_thread(const Thread& thread) {

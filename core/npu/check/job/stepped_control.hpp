@@ -98,8 +98,6 @@ private:
 
     void register_cores(const std::vector<detail::CoreContext*>& all);
     ThreadId add_thread(const Thread& thread);
-    // Whether the core's wait may end without what it waits for.
-    [[nodiscard]] bool may_expire(const detail::CoreContext& core) const;
     void add_expiries(const std::vector<detail::CoreContext*>& able, std::vector<ThreadId>& enabled);
     // The core whose wait ends goes on.
     detail::CoreContext* expire(std::uint32_t core);

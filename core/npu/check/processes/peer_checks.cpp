@@ -134,6 +134,20 @@ UnorderedWrite PeerMemory::unordered_in_line(Address address, std::size_t bytes,
     return found;
 }
 
+Access PeerMemory::unordered_copy(Address address, std::uint32_t core, const Clock& clock, Stamp filled) const {
+    Access found;
+    const Address place = view_.place_of(address);
+    if (place == 0) return found;
+    view_.with_content([&](JobContent& content) {
+        const Access any = content.memory.unordered_copy(place, core, clock, filled);
+        if (!any.exists()) return;
+        filter(clock, [&](Hazard, const Access& write, Address, const char*) {
+            found = write;
+        })(Hazard::none, any, place, "");
+    });
+    return found;
+}
+
 Access PeerMemory::writer_of(Address address) const {
     Access writer;
     const Address place = view_.place_of(address);

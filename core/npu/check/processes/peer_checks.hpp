@@ -86,6 +86,7 @@ public:
                 const Report& report);
     [[nodiscard]] UnorderedWrite unordered_in_line(Address address, std::size_t bytes, std::uint32_t core,
                                                    const Clock& clock) const;
+    [[nodiscard]] Access unordered_copy(Address address, std::uint32_t core, const Clock& clock, Stamp filled) const;
     // The last write of any PE; none: it is not recorded.
     [[nodiscard]] Access writer_of(Address address) const;
 
@@ -230,6 +231,11 @@ public:
         return own.write.exists() || peers_ == nullptr ? own : peers_->unordered_in_line(address, bytes, core, clock);
     }
 
+    [[nodiscard]] Access unordered_copy(Address address, std::uint32_t core, const Clock& clock, Stamp filled) const {
+        const Access own = own_.unordered_copy(address, core, clock, filled);
+        return own.exists() || peers_ == nullptr ? own : peers_->unordered_copy(address, core, clock, filled);
+    }
+
     // The last write of any PE. Its name and line may be those of another process: see FindingLog::side_of.
     [[nodiscard]] Access last_writer_of(Address address) const {
         const Access writer = peers_ != nullptr ? peers_->writer_of(address) : Access{};
@@ -241,9 +247,6 @@ public:
     [[nodiscard]] Access last_store(Address line, std::uint32_t core) const { return own_.last_store(line, core); }
     [[nodiscard]] bool written_since(Address begin, Address end, Stamp stamp) const {
         return own_.written_since(begin, end, stamp);
-    }
-    [[nodiscard]] Access unordered_copy(Address address, std::uint32_t core, const Clock& clock, Stamp filled) const {
-        return own_.unordered_copy(address, core, clock, filled);
     }
 
 private:
