@@ -141,6 +141,21 @@ TEST(LocalJobs, AFailedStartEndsAllPes) {
     EXPECT_EQ(ends[1].code(), Code::plugin_missing);
 }
 
+// What a program contains is checked as a file is.
+TEST(LocalJobs, RefuseUnsoundTransports) {
+    const auto end_of = [](std::uint64_t capabilities) {
+        return LocalJob(1)
+            .add_transport(
+                "unsound", [](const npushmem_transport_params&) { return nullptr; }, capabilities)
+            .set("NPUSHMEM_TRANSPORTS", "unsound")
+            .try_run([](int) { FAIL() << "it starts"; })
+            .front();
+    };
+    EXPECT_THAT(end_of(0).message(), HasSubstr("refused at stage 'capabilities'"));
+    EXPECT_THAT(end_of(0).message(), HasSubstr("in this program"));
+    EXPECT_THAT(end_of(LocalJob::moves_data).message(), HasSubstr("no instance"));
+}
+
 // The others do not wait for a PE that throws.
 TEST(LocalJobs, AnExceptionEndsTheWaitsOfTheOthers) {
     for (const char* const transports : {"self,p2p", "self,nomap(p2p)"}) {
