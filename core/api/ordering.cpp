@@ -121,7 +121,7 @@ void npushmemx_flush(void) {
 void npushmemx_ctx_flush(npushmem_ctx_t ctx) {
     if (all_mapped(ctx)) [[likely]]
         return;
-    complete(__func__, ctx, [](RemoteAccess& remote) { return remote.quiet(); });
+    complete(__func__, ctx, [](const Context& context) { return context.remote->quiet(); });
 }
 
 void npushmem_pe_quiet(const int* pes, size_t count) { pe_quiet(__func__, NPUSHMEM_CTX_DEFAULT, pes, count); }

@@ -211,6 +211,10 @@ const std::vector<const npushmem_transport_v1*>& given_of(const PluginFinder& fi
 const std::vector<const npushmem_bootstrap_v1*>& given_of(const PluginFinder& finder, const npushmem_bootstrap_v1*) {
     return finder.given().bootstraps;
 }
+const std::vector<const npushmem_collectives_v1*>& given_of(const PluginFinder& finder,
+                                                            const npushmem_collectives_v1*) {
+    return finder.given().collectives;
+}
 
 template <class Table>
 Loaded<Table> load(const PluginFinder& finder, std::string_view name_or_path) {

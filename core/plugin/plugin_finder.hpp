@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "npushmem/plugin/bootstrap.h"
+#include "npushmem/plugin/collectives.h"
 #include "npushmem/plugin/status.hpp"
 #include "npushmem/plugin/transport.h"
 
@@ -83,6 +84,7 @@ std::vector<AbsentPlugin> absent_plugins(const std::vector<std::string>& folders
 struct GivenPlugins {
     std::vector<const npushmem_transport_v1*> transports;
     std::vector<const npushmem_bootstrap_v1*> bootstraps;
+    std::vector<const npushmem_collectives_v1*> collectives;
 };
 
 // An immutable value; any thread.

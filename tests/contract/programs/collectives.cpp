@@ -44,14 +44,15 @@ struct CollectivesOptions {
 class LaunchedJob {
 public:
     Result<Bootstrap*> join(int pes) {
-        auto read = Config::read(ProcessEnvironment());
+        const ProcessEnvironment environment;
+        auto read = Config::read(environment);
         if (!read.ok()) return read.status();
         config_ = std::make_unique<Config>(std::move(read).value());
         services_ = std::make_unique<PluginServices>(*config_, log_);
         npushmem_bootstrap_params params{};
         params.struct_size = sizeof params;
         params.rank = params.nranks = -1;
-        auto opened = PluginSources().open_bootstrap(*config_, services_->table(), params);
+        auto opened = PluginSources(environment).open_bootstrap(*config_, services_->table(), params);
         if (!opened.ok()) return opened.status();
         bootstrap_ = std::move(opened).value();
         if (bootstrap_->nranks() == pes) return bootstrap_.get();

@@ -29,7 +29,7 @@ using fakes::ThreadGroup;
 using Threads = fakes::ThreadGroupWorld;
 
 constexpr int members = 3;
-constexpr std::uint64_t dest_at = Threads::room / 2;
+constexpr std::uint64_t library_dest_at = Threads::room / 2;
 
 // Reports one PE as dead.
 class OneDead final : public Liveness {
@@ -85,14 +85,14 @@ private:
     std::mutex lock_;
 };
 
-std::uint32_t* words(std::byte* memory, std::uint64_t offset) {
+std::uint32_t* words_in(std::byte* memory, std::uint64_t offset) {
     return reinterpret_cast<std::uint32_t*>(memory + offset);
 }
 
 void fill(ThreadGroup& group, std::byte* memory) {
     for (std::uint64_t i = 0; i < 3000; ++i) {
-        words(memory, 0)[i] = static_cast<std::uint32_t>(group.index()) * 1000003U + static_cast<std::uint32_t>(i);
-        words(memory, dest_at)[i] = 0;
+        words_in(memory, 0)[i] = static_cast<std::uint32_t>(group.index()) * 1000003U + static_cast<std::uint32_t>(i);
+        words_in(memory, library_dest_at)[i] = 0;
     }
     ASSERT_TRUE(group.sync().ok());
 }
@@ -100,29 +100,32 @@ void fill(ThreadGroup& group, std::byte* memory) {
 using Collective = std::function<Status(ThreadGroup&)>;
 
 std::vector<Collective> every_collective(std::uint64_t count) {
-    return {
-        [=](ThreadGroup& group) { return broadcast(group, dest_at, 0, count * 4, 1, true); },
-        [=](ThreadGroup& group) { return broadcast(group, dest_at, 0, count * 4, 2, false); },
-        [=](ThreadGroup& group) {
-            return collect(group, dest_at, 0, static_cast<unsigned>(group.index()) * count * 4, Threads::room / 2);
-        },
-        [=](ThreadGroup& group) { return fcollect(group, dest_at, 0, count * 4); },
-        [=](ThreadGroup& group) { return alltoall(group, dest_at, 0, count * 4); },
-        [=](ThreadGroup& group) {
-            return alltoalls(group, dest_at, 0, {1, 1, count, 4});
-        },
-        [=](ThreadGroup& group) { return reduce(group, dest_at, 0, count, ReduceOperation::sum, ReduceElement::i32); },
-        [=](ThreadGroup& group) { return reduce(group, 0, 0, count, ReduceOperation::max, ReduceElement::i64); },
-        [=](ThreadGroup& group) {
-            return reduce(group, dest_at, 0, count, ReduceOperation::xor_, ReduceElement::u8);  // not in the fake
-        },
-        [=](ThreadGroup& group) {
-            return reduce_scatter(group, dest_at, 0, count, ReduceOperation::sum, ReduceElement::i32);
-        },
-        [=](ThreadGroup& group) {
-            return reduce_scatter(group, 0, 0, count, ReduceOperation::min, ReduceElement::i32);
-        },
-        [=](ThreadGroup& group) { return scan(group, dest_at, 0, count, true, ReduceElement::i32); }};
+    return {[=](ThreadGroup& group) { return broadcast(group, library_dest_at, 0, count * 4, 1, true); },
+            [=](ThreadGroup& group) { return broadcast(group, library_dest_at, 0, count * 4, 2, false); },
+            [=](ThreadGroup& group) {
+                return collect(group, library_dest_at, 0, static_cast<unsigned>(group.index()) * count * 4,
+                               Threads::room / 2);
+            },
+            [=](ThreadGroup& group) { return fcollect(group, library_dest_at, 0, count * 4); },
+            [=](ThreadGroup& group) { return alltoall(group, library_dest_at, 0, count * 4); },
+            [=](ThreadGroup& group) {
+                return alltoalls(group, library_dest_at, 0, {1, 1, count, 4});
+            },
+            [=](ThreadGroup& group) {
+                return reduce(group, library_dest_at, 0, count, ReduceOperation::sum, ReduceElement::i32);
+            },
+            [=](ThreadGroup& group) { return reduce(group, 0, 0, count, ReduceOperation::max, ReduceElement::i64); },
+            [=](ThreadGroup& group) {
+                return reduce(group, library_dest_at, 0, count, ReduceOperation::xor_,
+                              ReduceElement::u8);  // not in the fake
+            },
+            [=](ThreadGroup& group) {
+                return reduce_scatter(group, library_dest_at, 0, count, ReduceOperation::sum, ReduceElement::i32);
+            },
+            [=](ThreadGroup& group) {
+                return reduce_scatter(group, 0, 0, count, ReduceOperation::min, ReduceElement::i32);
+            },
+            [=](ThreadGroup& group) { return scan(group, library_dest_at, 0, count, true, ReduceElement::i32); }};
 }
 
 TEST(CollectivesOfALibrary, GiveTheResultsOfOurs) {
@@ -149,7 +152,7 @@ TEST(CollectivesOfALibrary, GiveTheResultsOfOurs) {
     EXPECT_EQ(job.fake->teams, 0);
 }
 
-Status fcollect_of(ThreadGroup& group, std::uint64_t bytes) { return fcollect(group, dest_at, 0, bytes); }
+Status fcollect_of(ThreadGroup& group, std::uint64_t bytes) { return fcollect(group, library_dest_at, 0, bytes); }
 
 TEST(CollectivesOfALibrary, TheTuningFileDividesTheCallsBySizeAndTheProgramOverrulesIt) {
     LibraryJob job;

@@ -49,7 +49,8 @@ void run_buffer_pes(int npes, const std::function<void(BufferPe&)>& body) {
     std::vector<std::jthread> threads;
     for (int pe = 0; pe < npes; ++pe) {
         threads.emplace_back([&, pe] {
-            auto memory = HostMemory::join(first.value().handle(), slice_bytes, npes);
+            auto memory = HostMemory::join(SharedSegment::attach(first.value().handle()), first.value().handle(),
+                                           slice_bytes, npes);
             ASSERT_TRUE(memory.ok()) << memory.status().message();
             auto heap = SymmetricHeap::create(memory.value(), pe, slice_bytes);
             ASSERT_TRUE(heap.ok());
