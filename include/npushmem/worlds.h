@@ -36,7 +36,10 @@
  * Parameters: attr: made by NPUSHMEMX_WORLD_ATTR_INITIALIZER; world: NULL is the default world.
  *
  * Errors: the functions return 0 or a code of npushmem/plugin/abi.h, with a report: a null pointer, a world that does
- * not exist or has been destroyed, a wrong attribute; world_create also the failures of a start. */
+ * not exist or has been destroyed, a wrong attribute; world_create also the failures of a start.
+ *
+ * Ordering: operations of different worlds are not ordered with respect to each other. world_create orders as
+ * npushmem_init, world_destroy as npushmem_finalize; the others order nothing. */
 #ifndef NPUSHMEM_WORLDS_H
 #define NPUSHMEM_WORLDS_H
 

@@ -219,8 +219,9 @@ TEST_F(JsonOfReport, HasThePreviewOfAJobWithoutNics) {
 TEST_F(JsonOfReport, HasTheVariablesThatAreSet) {
     config = read({{"NPUSHMEM_DEBUG_SUBSYS", "\"q\"\t\\"}, {"SHMEM_SYMMETRIC_SIZE", "1k"}, {"HOME", "/"}});
     EXPECT_EQ(parsed().at("variables"), Json::parse(R"([
-        {"name": "NPUSHMEM_SYMMETRIC_SIZE", "value": "1024", "default": "1G", "standard": "SHMEM_SYMMETRIC_SIZE=1k"},
-        {"name": "NPUSHMEM_DEBUG_SUBSYS", "value": "\"q\"\t\\", "default": "", "standard": null}])"));
+        {"name": "NPUSHMEM_SYMMETRIC_SIZE", "value": "1024", "default": "1G", "standard": "SHMEM_SYMMETRIC_SIZE=1k",
+         "file": null},
+        {"name": "NPUSHMEM_DEBUG_SUBSYS", "value": "\"q\"\t\\", "default": "", "standard": null, "file": null}])"));
 }
 
 TEST_F(JsonOfReport, HidesTheUniqueId) {
