@@ -21,9 +21,7 @@ void add_reads(const explore::Step& step, LoopReads& reads) {
         if (!access.write) reads.add(access);
 }
 
-bool waits_in_loop(const CoreContext& core) {
-    return core.status == detail::CoreStatus::polling && core.in_wait_loop;
-}
+bool waits_in_loop(const CoreContext& core) { return core.status == detail::CoreStatus::polling && core.in_wait_loop; }
 
 // Whether the core's wait may end without what it waits for. A loop that has used up a grant never ends so.
 bool may_expire(const CoreContext& core) {

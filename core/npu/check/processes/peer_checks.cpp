@@ -141,9 +141,8 @@ Access PeerMemory::unordered_copy(Address address, std::uint32_t core, const Clo
     view_.with_content([&](JobContent& content) {
         const Access any = content.memory.unordered_copy(place, core, clock, filled);
         if (!any.exists()) return;
-        filter(clock, [&](Hazard, const Access& write, Address, const char*) {
-            found = write;
-        })(Hazard::none, any, place, "");
+        filter(clock, [&](Hazard, const Access& write, Address, const char*) { found = write; })(Hazard::none, any,
+                                                                                                 place, "");
     });
     return found;
 }
