@@ -142,9 +142,9 @@ TEST_P(RemoteTransport, ADeadPeOutsideATeamDoesNotBlockItsBarriers) {
         for (const run::Report& report : job.reports(2)) processes[report.pe] = report.pid;
         for (const auto& [pe, process] : processes)
             EXPECT_TRUE(run::eventually([process = process] { return has_stopped(process); })) << "PE " << pe;
-        kill(processes[0], SIGCONT);
+        kill(processes.at(0), SIGCONT);
         EXPECT_EQ(job.reports(1).size(), 1U);
-        kill(processes[3], SIGKILL);
+        kill(processes.at(3), SIGKILL);
         EXPECT_EQ(job.end(), 128 + SIGKILL) << job.errors();
         EXPECT_THAT(job.errors(), AllOf(Not(HasSubstr("timed out")), Not(HasSubstr("rank ")))) << barrier;
     }

@@ -23,6 +23,7 @@
 #include <fstream>
 #include <functional>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 
 #include "core/tools/run/job_preparation.hpp"
@@ -189,9 +190,8 @@ std::vector<Report> JobUnderTest::reports(int count) {
         const auto newline = unread_.find('\n');
         if (newline == std::string::npos) {
             if (read_more()) continue;
-            ADD_FAILURE() << "only " << out.size() << " of " << count << " reports came; errors: " << errors();
-            out.resize(static_cast<std::size_t>(count));
-            return out;
+            throw std::runtime_error(
+                fmt::format("only {} of {} reports came; errors: {}", out.size(), count, errors()));
         }
         const std::string line = unread_.substr(0, newline);
         unread_.erase(0, newline + 1);
@@ -275,10 +275,10 @@ std::vector<FileDescriptor> sockets_of(int pid) {
 }
 
 std::vector<int> pids_by_pe(const std::vector<Report>& reports) {
-    std::vector<int> out(reports.size(), -1);
-    for (const auto& report : reports)
-        if (report.pe >= 0 && report.pe < static_cast<int>(out.size()))
-            out[static_cast<std::size_t>(report.pe)] = report.pid;
+    std::vector<int> out(reports.size());
+    for (const auto& report : reports) out.at(static_cast<std::size_t>(report.pe)) = report.pid;
+    // kill(0) and kill(-1) would end other processes than a PE.
+    if (std::ranges::any_of(out, [](int pid) { return pid <= 0; })) throw std::runtime_error("a PE did not report");
     return out;
 }
 

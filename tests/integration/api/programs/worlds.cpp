@@ -50,11 +50,13 @@ std::vector<npushmemx_uniqueid_t> share_ids(Checker& check, const Job& job) {
     for (auto& id : ids)
         if (job.me == 0) check.equal("get_uniqueid", 0, npushmemx_get_uniqueid(&id));
     const std::size_t bytes = sizeof ids[0] * ids.size();
-    void* const shared = npushmem_malloc(bytes);
-    std::memcpy(shared, ids.data(), bytes);
-    check.equal("broadcast", 0, npushmem_broadcastmem(NPUSHMEM_TEAM_WORLD, shared, shared, bytes, 0));
-    std::memcpy(ids.data(), shared, bytes);
-    npushmem_free(shared);
+    void* const source = npushmem_malloc(bytes);
+    void* const dest = npushmem_malloc(bytes);
+    std::memcpy(source, ids.data(), bytes);
+    check.equal("broadcast", 0, npushmem_broadcastmem(NPUSHMEM_TEAM_WORLD, dest, source, bytes, 0));
+    if (job.me != 0) std::memcpy(ids.data(), dest, bytes);
+    npushmem_free(dest);
+    npushmem_free(source);
     return ids;
 }
 
