@@ -73,7 +73,8 @@ void test_algorithms_in(Checker& check, const Job& job, npushmem_team_t team, co
     check.equal("back to auto", 0, npushmemx_team_set_barrier(team, "auto"));
     npushmemx_statistics_t counted{};
     check.equal("statistics", 0, npushmemx_team_get_statistics(team, &counted));
-    check.equal("nothing is counted unasked", std::uint64_t{0}, counted.barriers);
+    if (std::getenv("NPUSHMEM_STATS") == nullptr)
+        check.equal("nothing is counted unasked", std::uint64_t{0}, counted.barriers);
     check.that("statistics nowhere", npushmemx_team_get_statistics(team, nullptr) != 0);
     check.failed_with("statistics nowhere", NPUSHMEM_E_ARGUMENT, {"NULL"});
 }
