@@ -281,9 +281,11 @@ TEST(SharedSegmentDeathTest, AFileSizeLimitIsAnErrorNotASignal) {
     const rlimit none{0, 0};
     ::setrlimit(RLIMIT_AS, &none);
     void* volatile taken = nullptr;  // volatile: an optimiser may leave out calls of malloc with no effect
-    for (std::size_t bytes = mebibyte; bytes >= 2048; bytes /= 2)
-        while ((taken = std::malloc(bytes)) != nullptr) {
-        }
+    for (std::size_t bytes = mebibyte; bytes >= 2048; bytes /= 2) {
+        do {
+            taken = std::malloc(bytes);
+        } while (taken != nullptr);
+    }
     print_and_exit(segment.value().commit(0, 4096, std::chrono::seconds(10)));
 }
 
