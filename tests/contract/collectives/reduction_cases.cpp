@@ -21,9 +21,9 @@ template <class T>
 constexpr bool is_complex<std::complex<T>> = true;
 
 // Small, so that every result is exact in every type: whatever order the library combines in.
-int number(int pe, std::uint64_t i, std::uint32_t operation) {
+float number(int pe, std::uint64_t i, std::uint32_t operation) {
     const auto mixed = static_cast<int>((i * 3 + static_cast<std::uint64_t>(pe) * 5) % 7);
-    return operation == NPUSHMEM_COLL_PROD ? 1 + mixed % 2 : mixed + 1;
+    return static_cast<float>(operation == NPUSHMEM_COLL_PROD ? 1 + mixed % 2 : mixed + 1);
 }
 
 template <class T>
