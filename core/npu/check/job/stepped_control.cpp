@@ -191,16 +191,12 @@ bool SteppedControl::is_step_of(std::size_t core) const {
 }
 
 void SteppedControl::poll_alone() {
-    bool any = false;
     for (std::size_t core = 0; core < cores_.size(); ++core) {
-        CoreContext& context = *threads_[core].context;
-        if (context.next == nullptr || context.status != detail::CoreStatus::polling) continue;
-        cores_[core].contents = cores_[core].untranslated.contents();
-        const std::uint64_t left = idle_polls_ - std::min(idle_polls_, context.polls_alone);
-        if (context.in_wait_loop) context.granted_polls = std::max(left, explore::LoopBounds::short_polls);
-        any = true;
+        const CoreContext& context = *threads_[core].context;
+        if (context.next != nullptr && context.status == detail::CoreStatus::polling)
+            cores_[core].contents = cores_[core].untranslated.contents();
     }
-    if (any) count_poll_round();
+    static_cast<void>(begin_poll_round());
 }
 
 void SteppedControl::wake_for_hosts() {
@@ -272,7 +268,8 @@ bool SteppedControl::begin_poll_round() {
         const std::uint64_t version = domain().version.changes();
         const bool fresh = std::exchange(cores_[core].idle_version, version) != version;
         if (!context.in_wait_loop || (context.polls_alone >= idle_polls_ && !fresh)) continue;
-        context.granted_polls = context.polls_alone >= idle_polls_ ? explore::LoopBounds::short_polls : idle_polls_;
+        const std::uint64_t left = idle_polls_ - std::min(idle_polls_, context.polls_alone);
+        context.granted_polls = std::max(left, explore::LoopBounds::short_polls);
         any = true;
     }
     if (any) count_poll_round();

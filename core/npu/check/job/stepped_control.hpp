@@ -66,8 +66,7 @@ protected:
     [[nodiscard]] ThreadId preferred() const;
     // Cores that poll what the step has written poll again. Returns whether there are any.
     bool wake_polling(const explore::Step& step);
-    // With other processes. Like begin_poll_round, but every loop makes some polls. Cores then wait for what a host may
-    // write.
+    // With other processes. Like begin_poll_round; cores then wait for what a host may write.
     void poll_alone();
     // Cores that poll poll again if the memory has changed since poll_alone().
     void wake_for_hosts();
