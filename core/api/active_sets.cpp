@@ -208,7 +208,7 @@ void sync_set(const char* function, bool complete, int start, int log_stride, in
     const auto team = team_of_set(start, log_stride, size, sync);
     Status done = team.status();
     if (done.ok())
-        done = run_same_call(*team.value(), function, [&] {
+        done = run_same_call(*runtime_unnoted(), *team.value(), function, [&] {
             return coll::sync_after(complete ? runtime()->synchronization().quiet() : Status{},
                                     [&] { return team.value()->barrier().sync(); });
         });

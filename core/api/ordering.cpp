@@ -31,7 +31,7 @@ void report_failure(const char* function, Call&& call) {
 template <class Sync>
 void sync_world(const char* function, Sync&& run_sync) {
     report_failure_of(function, runtime_unnoted(), [&](Runtime& up) {
-        return run_same_call(up.teams().world(), function, [&] { return run_sync(up); });
+        return run_same_call(up, up.teams().world(), function, [&] { return run_sync(up); });
     });
 }
 

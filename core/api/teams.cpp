@@ -141,7 +141,7 @@ int sync_team(const char* function, npushmem_team_t team, Before&& before) {
     const auto found = team_of(team);
     Status done = found.status();
     if (done.ok())
-        done = run_same_call(*found.value(), function, [&] {
+        done = run_same_call(*runtime_unnoted(), *found.value(), function, [&] {
             return coll::sync_after(before(), [&] { return found.value()->barrier().sync(); });
         });
     if (!done.ok()) fail(function, done);
