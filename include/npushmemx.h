@@ -145,10 +145,13 @@ NPUSHMEM_API npushmem_team_t npushmemx_team_from_index(int32_t index);
  * Which calls need a dead PE: operations on it; collective calls of a team that it belongs to, among them barrier_all
  * and the calls of the symmetric heap; waits for a value (wait_until, signal_wait_until), which any PE may write, until
  * the program knows of the death by team_shrink or team_get_failed; so does team_init, whose missing members are
- * unknown. The calls of the symmetric heap fail from the first death on: allocate before. barrier_all and team_barrier
- * synchronise their PEs also if operations on a dead PE outside the team failed, and then return that failure. The
- * memory of a dead PE that is mapped stays readable and writable until finalize. A lock that a dead PE holds goes to
- * another PE; what the lock protects may be half changed. npushmem_finalize is collective over the living.
+ * unknown. The calls of the symmetric heap fail from a death on until team_shrink has made a team of
+ * NPUSHMEM_TEAM_WORLD, or of the last such team; then they are collective over the members of that team while it
+ * exists. A call of the heap during which a PE dies may succeed on some of the others; then no PE uses or frees its
+ * object any more. barrier_all and team_barrier synchronise their PEs also if operations on a dead PE outside the team
+ * failed, and then return that failure. The memory of a dead PE that is mapped stays readable and writable until
+ * finalize. A lock that a dead PE holds goes to another PE; what the lock protects may be half changed.
+ * npushmem_finalize is collective over the living.
  *
  * A PE counts as dead when its process has ended or a transport has lost it. A cut cable therefore divides a job: the
  * PEs of either side find those of the other side dead and continue without them. A job whose sides must not both

@@ -21,7 +21,7 @@ void* report(const char* function, Result<void*> made) {
 }
 
 // Checks that all PEs call the heap. (The heap compares the calls and their arguments itself.)
-Status same_call(Runtime& up) { return check_same_call(up.teams().world(), "npushmem_malloc or a related function"); }
+Status same_call(Runtime& up) { return check_same_call(up.teams().living(), "npushmem_malloc or a related function"); }
 
 void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
     Runtime* up = runtime_unnoted();

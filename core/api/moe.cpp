@@ -5,33 +5,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "core/api/library.hpp"
+#include "core/api/teams.hpp"
 #include "core/moe/layer.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/error.hpp"
+#include "npushmemx.h"
 
 namespace npushmem::api {
 namespace {
 
-// The memory of the current world of the thread that makes the object. Uses the library's public functions, so that
-// their checks and reports apply here too.
+// The memory of a team's members, by their numbers in the team, in the current world of the thread that makes the
+// object. Uses the library's public functions, so that their checks and reports apply here too.
 class HeapMemory final : public moe::SymmetricMemory {
 public:
+    HeapMemory(npushmem_team_t handle, const Team& team)
+        : team_(handle), members_(team.members()), my_pe_(team.index()) {}
+
     [[nodiscard]] World& world() const { return *world_; }
 
-    [[nodiscard]] int my_pe() const override {
-        const CurrentWorld in_world(*world_);
-        return npushmem_my_pe();
-    }
-    [[nodiscard]] int n_pes() const override {
-        const CurrentWorld in_world(*world_);
-        return npushmem_n_pes();
-    }
+    [[nodiscard]] int my_pe() const override { return my_pe_; }
+    [[nodiscard]] int n_pes() const override { return members_.count(); }
 
     Result<std::byte*> allocate(moe::Bytes size) override {
         const CurrentWorld in_world(*world_);
@@ -50,14 +50,17 @@ public:
     Status barrier() override {
         const CurrentWorld in_world(*world_);
         clear_failure();
-        npushmem_barrier_all();
+        if (team_ == NPUSHMEM_TEAM_WORLD)
+            npushmem_barrier_all();
+        else
+            (void)npushmemx_team_barrier(team_);
         return last_failure();
     }
 
     Status fetch(void* target, const std::byte* symmetric, moe::Bytes size, int pe) override {
         const CurrentWorld in_world(*world_);
         clear_failure();
-        npushmem_getmem(target, symmetric, size.value(), pe);
+        npushmem_getmem(target, symmetric, size.value(), members_.at(pe));
         return last_failure();
     }
 
@@ -65,22 +68,22 @@ public:
                                        int pe) override {
         const CurrentWorld in_world(*world_);
         clear_failure();
-        const std::uint64_t before = npushmem_uint64_atomic_compare_swap(symmetric, expected, desired, pe);
+        const std::uint64_t before = npushmem_uint64_atomic_compare_swap(symmetric, expected, desired, members_.at(pe));
         if (!last_failure().ok()) return last_failure();
         return before;
     }
 
     void put(std::byte* symmetric, const std::byte* source, moe::Bytes size, int pe) override {
-        watch([&] { npushmem_putmem_nbi(symmetric, source, size.value(), pe); });
+        watch([&] { npushmem_putmem_nbi(symmetric, source, size.value(), members_.at(pe)); });
     }
     void add(std::uint64_t* symmetric, std::uint64_t value, int pe) override {
-        watch([&] { npushmem_uint64_atomic_add(symmetric, value, pe); });
+        watch([&] { npushmem_uint64_atomic_add(symmetric, value, members_.at(pe)); });
     }
     void fence() override {
         watch([] { npushmem_fence(); });
     }
     void signal(std::uint64_t* symmetric, std::uint64_t value, int pe) override {
-        watch([&] { npushmem_uint64_atomic_set(symmetric, value, pe); });
+        watch([&] { npushmem_uint64_atomic_set(symmetric, value, members_.at(pe)); });
     }
     Status quiet() override {
         watch([] { npushmem_quiet(); });
@@ -90,7 +93,7 @@ public:
     Status wait(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override {
         const CurrentWorld in_world(*world_);
         const WaitFor what{.what = "the rows of a combine",
-                           .needs = {0, 1, n_pes()},
+                           .needs = members_.range(),
                            .timeout = timeout.count() > 0 ? timeout : runtime()->settings().timeout,
                            .call = call_};
         WaitFailure failure;
@@ -111,6 +114,9 @@ private:
     }
 
     World* world_ = current_world;
+    npushmem_team_t team_;
+    Members members_;
+    int my_pe_;
     Status first_failure_;
     const char* call_ = nullptr;
 };
@@ -161,7 +167,10 @@ std::int32_t copy_of(moe::CopyRoute route) {
 }  // namespace npushmem::api
 
 struct npushmemx_moe {
+    npushmemx_moe(npushmem_team_t handle, const npushmem::Team& team) : memory(handle, team) {}
+
     npushmem::api::HeapMemory memory;
+    std::unique_ptr<npushmem::TeamDevice> device;  // null: that of all PEs
     std::unique_ptr<npushmem::moe::Layer> layer;
     void** x = nullptr;  // receives the address of the rows of the dispatch in progress; or null
     std::string error;
@@ -175,9 +184,27 @@ int refuse(const char* function, const Status& status) {
     return static_cast<int>(status.code());
 }
 
+// Of programs that were compiled before the structure had a team.
+constexpr std::uint32_t config_bytes_without_team = offsetof(npushmemx_moe_config_t, team);
+
+npushmem_team_t team_in(const npushmemx_moe_config_t& config) {
+    return config.struct_size == config_bytes_without_team ? NPUSHMEM_TEAM_WORLD : config.team;
+}
+
+// The device for the kernels of a layer, whose ranks are the team's members.
+Result<npu::Device*> device_for(npushmemx_moe& made, const Team& team) {
+    auto& npu = runtime()->npu();
+    if (&team == &runtime()->teams().world()) return npu.device();
+    auto device = npu.team_device(team.members());
+    if (!device.ok()) return device.status();
+    made.device = std::move(device).value();
+    return &made.device->device();
+}
+
 Status check_config(const npushmemx_moe_config_t* config) {
     if (config == nullptr) return {Code::argument, "config is NULL"};
-    if (config->struct_size == sizeof(npushmemx_moe_config_t)) return {};
+    if (config->struct_size == sizeof(npushmemx_moe_config_t) || config->struct_size == config_bytes_without_team)
+        return {};
     return {Code::argument,
             "config.struct_size is not sizeof(npushmemx_moe_config_t); begin with "
             "NPUSHMEMX_MOE_CONFIG_INITIALIZER"};
@@ -188,11 +215,13 @@ Status create(const npushmemx_moe_config_t* given, npushmemx_moe_t** handle) {
     if (handle == nullptr) return {Code::argument, "handle is NULL"};
     *handle = nullptr;
     if (Status status = check_config(given); !status.ok()) return status;
+    const auto team = team_of(team_in(*given));
+    if (!team.ok()) return team.status().within("config.team");
     moe::CombineConfig config = config_from(*given);
     if (config.validate().ok()) config.route = route_of(given->copy, config);
     runtime()->npu().note_host_access();  // the layers of all PEs agree by plain stores to each other's memory
-    auto made = std::make_unique<npushmemx_moe>();
-    auto device = runtime()->npu().device();
+    auto made = std::make_unique<npushmemx_moe>(team_in(*given), *team.value());
+    const auto device = device_for(*made, *team.value());
     if (!device.ok()) return device.status();
     auto layer = moe::Layer::create(config, made->memory, *device.value(), check_copy(given->copy));
     if (!layer.ok()) return layer.status();
@@ -213,8 +242,9 @@ int on_handle(const char* function, npushmemx_moe_t* handle, const Action& actio
 }
 
 // Returns this rank's tokens, or the error in its arguments.
-Result<moe::RankRouting> routing_of(const moe::CombineConfig& config, std::int64_t tokens, const std::int32_t* experts,
+Result<moe::RankRouting> routing_of(const npushmemx_moe& handle, std::int64_t tokens, const std::int32_t* experts,
                                     const float* weights) {
+    const moe::CombineConfig& config = handle.layer->combine().config();
     if (tokens < 0 || (tokens > 0 && (experts == nullptr || weights == nullptr))) {
         return Status{Code::argument,
                       fmt::format("{} tokens with expert_ids {} and weights {}", tokens,
@@ -224,7 +254,7 @@ Result<moe::RankRouting> routing_of(const moe::CombineConfig& config, std::int64
     if (tokens > config.max_tokens)
         return Status{Code::range,
                       fmt::format("routing of rank {}: {} tokens, above the max_tokens {} given at creation",
-                                  runtime()->my_pe(), tokens, config.max_tokens)};
+                                  handle.memory.my_pe(), tokens, config.max_tokens)};
     const auto count = static_cast<std::size_t>(tokens) * static_cast<std::size_t>(config.top_k);
     return moe::RankRouting{{experts, count}, {weights, count}};
 }
@@ -294,7 +324,7 @@ int npushmemx_moe_set_routing(npushmemx_moe_t* handle, int64_t tokens, const int
                               const float* weights) {
     return on_idle(__func__, handle, [&](moe::Layer& layer) {
         moe::Combine& combine = layer.combine();
-        return set_routing(combine, routing_of(combine.config(), tokens, expert_ids, weights));
+        return set_routing(combine, routing_of(*handle, tokens, expert_ids, weights));
     });
 }
 
@@ -321,7 +351,7 @@ int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushmemx_moe_traff
 int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens, const void* in, const int32_t* expert_ids,
                            const float* weights, void** x) {
     return on_idle(__func__, handle, [&](moe::Layer& layer) {
-        Status started = start_dispatch(layer, in, routing_of(layer.combine().config(), tokens, expert_ids, weights));
+        Status started = start_dispatch(layer, in, routing_of(*handle, tokens, expert_ids, weights));
         if (!started.ok()) return started;
         handle->x = x;
         return wait(*handle);
@@ -331,7 +361,7 @@ int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens, const void* 
 int npushmemx_moe_dispatch_nbi(npushmemx_moe_t* handle, int64_t tokens, const void* in, const int32_t* expert_ids,
                                const float* weights, void** x) {
     return on_idle(__func__, handle, [&](moe::Layer& layer) {
-        Status started = start_dispatch(layer, in, routing_of(layer.combine().config(), tokens, expert_ids, weights));
+        Status started = start_dispatch(layer, in, routing_of(*handle, tokens, expert_ids, weights));
         if (started.ok()) handle->x = x;
         return started;
     });

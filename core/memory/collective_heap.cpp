@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 namespace npushmem {
 
@@ -56,7 +57,9 @@ bool same_call(const HeapRecord& a, const HeapRecord& b) {
 
 Status CollectiveHeap::compare(const HeapRecord& mine) {
     Status failure;
-    for (int pe = 0; pe < peers_.npes(); ++pe) {
+    const PeRange pes = peers_.pes();
+    for (int i = 0; i < pes.count; ++i) {
+        const int pe = pes.at(i);
         auto fetched = peers_.record_of(pe, mine.sequence % 2);
         if (!fetched.ok()) return fetched.status();
         const HeapRecord& theirs = fetched.value();
@@ -85,8 +88,9 @@ Status CollectiveHeap::compare(const HeapRecord& mine) {
 std::optional<std::uint64_t> CollectiveHeap::largest_size(const HeapRecord& mine) {
     std::uint64_t largest = mine.bytes;
     bool differ = false;
-    for (int pe = 0; pe < peers_.npes(); ++pe) {
-        const auto fetched = peers_.record_of(pe, mine.sequence % 2);
+    const PeRange pes = peers_.pes();
+    for (int i = 0; i < pes.count; ++i) {
+        const auto fetched = peers_.record_of(pes.at(i), mine.sequence % 2);
         if (!fetched.ok()) return std::nullopt;
         HeapRecord theirs = fetched.value();
         const std::uint64_t bytes = std::exchange(theirs.bytes, mine.bytes);
@@ -116,15 +120,48 @@ Result<std::uint64_t> CollectiveHeap::prepare(HeapCall call, std::uint64_t bytes
     return offset;
 }
 
+std::optional<std::uint64_t> CollectiveHeap::highest_result(const HeapRecord& mine) {
+    std::uint64_t highest = mine.result;
+    bool differ = false;
+    const PeRange pes = peers_.pes();
+    for (int i = 0; i < pes.count; ++i) {
+        const auto fetched = peers_.record_of(pes.at(i), mine.sequence % 2);
+        if (!fetched.ok()) return std::nullopt;
+        const HeapRecord& theirs = fetched.value();
+        if (theirs.sequence != mine.sequence || !same_call(theirs, mine) || theirs.code != NPUSHMEM_OK)
+            return std::nullopt;
+        differ = differ || theirs.result != mine.result;
+        highest = std::max(highest, theirs.result);
+    }
+    return differ ? std::optional(highest) : std::nullopt;
+}
+
+// Where the heaps differ, a place that is free on this PE may be in use on another. All then look for a place from the
+// highest one on; the last free range of the heap is free on all.
 Result<void*> CollectiveHeap::allocate(HeapCall call, std::uint64_t bytes, std::uint64_t alignment, Sizes sizes) {
     if (bytes == 0) return nullptr;
     auto offset = prepare(call, bytes, alignment);
+    std::vector<std::uint64_t> lower;  // taken meanwhile
     HeapRecord record{};
-    record.call = static_cast<std::uint32_t>(call);
-    record.bytes = bytes;
-    record.alignment = alignment;
-    record.result = offset.ok() ? offset.value() : 0;
-    Status agreed = agree(record, offset.status());
+    Status agreed;
+    for (;;) {
+        record.call = static_cast<std::uint32_t>(call);
+        record.bytes = bytes;
+        record.alignment = alignment;
+        record.result = offset.ok() ? offset.value() : 0;
+        agreed = agree(record, offset.status());
+        const bool differs = agreed.code() == Code::mismatch && peers_.heaps_may_differ();
+        const auto highest = differs ? highest_result(record) : std::nullopt;
+        if (!highest) break;
+        while (offset.ok() && offset.value() < *highest) {
+            // Takes what is below the place, so that the object can begin there.
+            (void)heap_.free(offset.value());
+            const auto taken = heap_.allocate(std::min(bytes, *highest - offset.value()), Allocator::granule);
+            if (taken.ok()) lower.push_back(taken.value());
+            offset = taken.ok() ? prepare(call, bytes, alignment) : taken;
+        }
+    }
+    for (const std::uint64_t place : lower) (void)heap_.free(place);
     if (agreed.ok()) return heap_.at(offset.value());
     if (offset.ok()) (void)heap_.free(offset.value());
     if (agreed.code() != Code::mismatch || sizes == Sizes::alike) return agreed;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The collective symmetric heap: all PEs make every call with equal arguments, and it takes effect on all PEs or on
-// none. Each PE does its part, publishes a record of it in its control block, enters a barrier, and compares the
-// records.
+// none. Only the death of a PE may leave the heaps of the others different. Each PE does its
+// part, publishes a record of it in its control block, enters a barrier, and compares the records.
 #pragma once
 
 #include <optional>
 #include <set>
 #include <string>
 
+#include "core/base/liveness.hpp"
 #include "core/memory/symmetric_heap.hpp"
 
 namespace npushmem {
@@ -21,8 +22,11 @@ public:
     virtual ~HeapPeers() = default;
 
     [[nodiscard]] virtual int my_pe() const = 0;
-    [[nodiscard]] virtual int npes() const = 0;
-    // Completes this PE's outstanding operations, then enters a barrier over all PEs.
+    // The PEs that make the calls.
+    [[nodiscard]] virtual PeRange pes() const = 0;
+    // Whether a death may have left the heaps of these PEs different; equal on all of them.
+    [[nodiscard]] virtual bool heaps_may_differ() const { return false; }
+    // Completes this PE's outstanding operations, then enters a barrier over these PEs.
     virtual Status heap_barrier() = 0;
     // Returns the number of this PE's next barrier. It is equal on PEs that enter the same barrier: a record with
     // another number belongs to another barrier.
@@ -56,6 +60,8 @@ private:
     Status compare(const HeapRecord& mine);
     // After a barrier: returns the largest requested size, if the calls differ in nothing else.
     [[nodiscard]] std::optional<std::uint64_t> largest_size(const HeapRecord& mine);
+    // After a barrier: returns the highest result, if the calls are equal and differ in nothing else.
+    [[nodiscard]] std::optional<std::uint64_t> highest_result(const HeapRecord& mine);
     [[nodiscard]] Result<std::uint64_t> known_object(const void* object) const;
 
     SymmetricHeap& heap_;

@@ -222,12 +222,17 @@ Result<std::unique_ptr<NpuBinding>> NpuBinding::create(const NpuResources& resou
                                       "PE has {} bytes; set NPUSHMEM_SYMMETRIC_SIZE",
                                       config.rules.gm_bytes, heap)};
     }
+    binding->unchecked_ = config;
     if (settings.npu_check)
         if (Status status = binding->check_kernels(resources, config); !status.ok()) return status;
     auto device = npu::Device::create(config, binding->fabric_, binding->policy_);
     if (!device.ok()) return device.status().within("emulated NPU");
     binding->device_ = std::move(device).value();
     return binding;
+}
+
+Result<std::unique_ptr<TeamDevice>> NpuBinding::team_device(const Members& members) {
+    return TeamDevice::create(unchecked_, fabric_, policy_, members);
 }
 
 Result<npu::Device*> NpuServices::device() {
@@ -238,6 +243,12 @@ Result<npu::Device*> NpuServices::device() {
         binding_ = std::move(made).value();
     }
     return &binding_->device();
+}
+
+Result<std::unique_ptr<TeamDevice>> NpuServices::team_device(const Members& members) {
+    const auto first = device();
+    if (!first.ok()) return first.status();
+    return binding_->team_device(members);
 }
 
 Status NpuServices::bind(npu::Stream& stream) {

@@ -15,6 +15,7 @@
 #include "core/remote/npu_remote.hpp"
 #include "core/runtime/job_liveness.hpp"
 #include "core/runtime/mapped_slices.hpp"
+#include "core/runtime/team_device.hpp"
 #include "npushmem/npu/device.hpp"
 
 namespace npushmem {
@@ -85,6 +86,8 @@ public:
     static Result<std::unique_ptr<NpuBinding>> create(const NpuResources& resources);
 
     [[nodiscard]] npu::Device& device() { return *device_; }
+    // A device of its own for these PEs, this one among them. Its kernels are not checked.
+    Result<std::unique_ptr<TeamDevice>> team_device(const Members& members);
 
 private:
     class MapFabric final : public npu::Fabric {
@@ -116,6 +119,7 @@ private:
     npu::WaiterPolicy policy_;
     std::unique_ptr<KernelRecordsLink> records_;
     std::unique_ptr<npu::check::StepSharing> steps_;
+    npu::DeviceConfig unchecked_;  // without the hooks of the checker
     std::unique_ptr<npu::Device> device_;
 };
 
@@ -130,6 +134,8 @@ public:
 
     // Returns this PE's emulated NPU, which the first call creates. Any thread.
     Result<npu::Device*> device();
+    // Another device of this PE, whose kernels number the PEs as these members, until close. Any thread.
+    Result<std::unique_ptr<TeamDevice>> team_device(const Members& members);
     // Gives a stream without a device this one. Any thread.
     Status bind(npu::Stream& stream);
     // Completes the kernels that are still queued, then destroys the NPU. No other thread uses it any more.

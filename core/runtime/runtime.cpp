@@ -31,6 +31,12 @@ Status WorldSynchronization::barrier_all(std::string_view text) {
     return choice.ok() ? barrier_all(choice.value().plan) : choice.status();
 }
 
+Status WorldHeapPeers::heap_barrier() {
+    Team& living = teams_.living();
+    if (&living == &teams_.world()) return synchronization_.own_barrier_all();
+    return coll::sync_after(living.complete(), [&] { return living.sync(); });
+}
+
 Result<HeapRecord> WorldHeapPeers::record_of(int pe, unsigned parity) {
     const std::uint64_t offset = offsetof(ControlBlock, heap) + parity * sizeof(HeapRecord);
     HeapRecord record{};
@@ -61,7 +67,7 @@ Runtime::Runtime(RuntimeParts parts)
       my_pe_(parts_.job->my_pe()),
       npes_(parts_.job->npes()),
       synchronization_(*parts_.slices, parts_.transports->remote(), parts_.teams->world().barrier()),
-      heap_peers_(*parts_.job, *parts_.slices, parts_.transports->remote(), synchronization_),
+      heap_peers_(*parts_.job, *parts_.slices, parts_.transports->remote(), synchronization_, *parts_.teams),
       collective_heap_(parts_.slices->heap(), heap_peers_),
       buffers_(parts_.slices->host_memory(), parts_.slices->heap(), collective_heap_, parts_.job->local_index(),
                static_cast<int>(parts_.job->local_pes().size())),

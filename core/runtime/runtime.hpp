@@ -62,13 +62,17 @@ class WorldHeapPeers final : public HeapPeers {
 public:
     // All outlive this.
     WorldHeapPeers(const JobMembership& job, const MappedSlices& slices, RemoteAccess& remote,
-                   WorldSynchronization& synchronization)
-        : job_(job), slices_(slices), remote_(remote), synchronization_(synchronization) {}
+                   WorldSynchronization& synchronization, TeamTable& teams)
+        : job_(job), slices_(slices), remote_(remote), synchronization_(synchronization), teams_(teams) {}
 
     [[nodiscard]] int my_pe() const override { return job_.my_pe(); }
-    [[nodiscard]] int npes() const override { return job_.npes(); }
-    Status heap_barrier() override { return synchronization_.own_barrier_all(); }
-    [[nodiscard]] std::uint64_t next_barrier() const override { return synchronization_.world().barriers() + 1; }
+    [[nodiscard]] PeRange pes() const override { return teams_.living().members().range(); }
+    [[nodiscard]] bool heaps_may_differ() const override { return teams_.living_generation() > 0; }
+    Status heap_barrier() override;
+    // Barriers of different teams have different numbers.
+    [[nodiscard]] std::uint64_t next_barrier() const override {
+        return (teams_.living_generation() << 48) + teams_.living().barrier().barriers() + 1;
+    }
     Result<HeapRecord> record_of(int pe, unsigned parity) override;
 
 private:
@@ -76,6 +80,7 @@ private:
     const MappedSlices& slices_;
     RemoteAccess& remote_;
     WorldSynchronization& synchronization_;
+    TeamTable& teams_;
 };
 
 // The parts of a runtime, in the order in which start-up creates them. They are destroyed in reverse, also after a

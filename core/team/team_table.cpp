@@ -72,6 +72,7 @@ Status TeamTable::begin_predefined(Members shared, bool all_mapped) {
         if (Status prepared = slots_.prepare(slot); !prepared.ok()) return prepared.within("state of teams");
     const PeRange all{0, 1, resources_.npes};
     teams_[0] = std::make_unique<Team>(resources_, all, slots_.layout(0), all_mapped, "world", true);
+    living_ = teams_[0].get();
     // Members that `shared` contains map each other; every member gets the same answer.
     const auto begin_on_hosts = [&](int slot, const Members& members, const char* name) {
         teams_[static_cast<std::size_t>(slot)] =
@@ -147,6 +148,9 @@ Status TeamTable::shrink(Team& parent, bool has_output, TeamName& made) {
             return done;
         if (!granted) continue;
         made = begin(agreed, parent.contexts_wanted);
+        if (&parent != &world() && &parent != living_) return {};
+        living_ = find(made);
+        ++generation_;
         return {};
     }
     return no_free_slot();
@@ -207,6 +211,7 @@ Status TeamTable::destroy(TeamName name) {
     if (!left.ok() && left.code() != Code::peer_dead) return left;
     const auto slot = static_cast<std::size_t>(slot_of(name));
     names_[slot].store(0, std::memory_order_release);
+    if (living_ == team) living_ = &world();
     teams_[slot].reset();
     if (left.ok()) slots_.release(static_cast<int>(slot));
     return left;

@@ -40,6 +40,10 @@ public:
     [[nodiscard]] Team& shared() { return *teams_[1]; }
     [[nodiscard]] Team& node() { return *teams_[2]; }
     [[nodiscard]] Team& same_local_index() { return *teams_[3]; }
+    // The PEs that share the symmetric heap: the world, or the team that the last shrink of the world or of such a team
+    // has made, while it exists. The number of that shrink among these; 0: the world. Equal on all members.
+    [[nodiscard]] Team& living() { return *living_; }
+    [[nodiscard]] std::uint64_t living_generation() const { return living_ == teams_[0].get() ? 0 : generation_; }
     // Null when no team has that name, or no longer.
     [[nodiscard]] Team* find(TeamName name) const;
 
@@ -92,6 +96,8 @@ private:
     std::vector<std::uint32_t> uses_;                // by slot, under lock_
     std::vector<std::atomic<std::uint64_t>> names_;  // by slot, 0: no team. Stored with release, loaded with acquire
     std::vector<std::unique_ptr<Team>> teams_;       // by slot
+    Team* living_ = nullptr;                         // one of them
+    std::uint64_t generation_ = 0;
 };
 
 }  // namespace npushmem

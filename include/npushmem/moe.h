@@ -36,6 +36,12 @@
  * in the same order. Only one thread at a time may use a handle; several threads may use different handles at the same
  * time.
  *
+ * The ranks of a layer are the PEs of config.team, by default all. Create and destroy take and free symmetric memory,
+ * so all PEs of the world call them at the same time, each with its own team and equal sizes (expert parallelism inside
+ * groups); the other functions are collective over the team. After a death (npushmemx_team_shrink) the living make new
+ * layers on the team of themselves, and need only each other: experts, rows and ranks are then spread over that team.
+ * The team lives longer than the handle. Kernels of layers on other teams than the world are not checked.
+ *
  * Errors: a code, as above. If one PE rejects a collective call, all PEs reject it.
  *
  * Ordering: dispatch and combine order only their own rows; all rows they deliver are complete on return.
@@ -98,12 +104,13 @@ typedef struct npushmemx_moe_config {
     int64_t timeout_ns;   /* longest wait for another PE; 0: NPUSHMEM_TIMEOUT */
     int64_t capacity; /* maximum rows of one PE in a dispatch, up to 2^31 - 1; 0: no dispatch and no memory for it */
     int32_t ring;     /* NPUSHMEMX_MOE_RING_... */
+    npushmem_team_t team; /* the PEs of the layer: rank r is PE r of the team, also in messages */
 } npushmemx_moe_config_t;
 
 #define NPUSHMEMX_MOE_CONFIG_INITIALIZER                                                                          \
     {                                                                                                             \
         sizeof(npushmemx_moe_config_t), 0, 0, NPUSHMEMX_MOE_DIRECT, 0, 0, NPUSHMEMX_MOE_BF16, NPUSHMEMX_MOE_BF16, \
-            NPUSHMEMX_MOE_COPY_AUTO, 0, 0, 0, NPUSHMEMX_MOE_RING_AT_RECEIVER                                      \
+            NPUSHMEMX_MOE_COPY_AUTO, 0, 0, 0, NPUSHMEMX_MOE_RING_AT_RECEIVER, NPUSHMEM_TEAM_WORLD                 \
     }
 
 /* Layout of x on this PE. The tables are int32 [local_experts, ranks], row-major; x is expert-major, inside

@@ -7,6 +7,7 @@
 // all that lived verified everything.
 #include <fmt/format.h>
 #include <npushmem.h>
+#include <npushmem/moe.h>
 #include <npushmem/plugin/abi.h>
 #include <npushmemx.h>
 #include <signal.h>
@@ -257,6 +258,48 @@ Work verify_formation(Memory& memory, npushmem_team_t team) {
     return use(made, size);
 }
 
+// Allocates, and runs a layer on the team whose experts return their rows: out is the sum of the weights times the row.
+Work verify_layer(npushmem_team_t team) {
+    const int size = npushmem_team_n_pes(team);
+    const int rank = npushmem_team_my_pe(team);
+    constexpr int hidden = 24;
+    constexpr int tokens = 5;
+    npushmemx_moe_config_t config = NPUSHMEMX_MOE_CONFIG_INITIALIZER;
+    config.experts = 2 * size + 1;
+    config.top_k = 2;
+    config.hidden = hidden;
+    config.max_tokens = tokens;
+    config.capacity = static_cast<std::int64_t>(tokens) * 2 * size;
+    config.input_type = config.output_type = NPUSHMEMX_MOE_FLOAT;
+    config.mode = size % 2 == 0 ? NPUSHMEMX_MOE_DIRECT : NPUSHMEMX_MOE_STREAM;
+    config.team = team;
+    npushmemx_moe_t* moe = nullptr;
+    (void)npushmemx_moe_create(&config, &moe);
+    if (result() == Work::interrupted) return Work::interrupted;
+    std::vector<float> in(tokens * hidden), out(tokens * hidden);
+    std::vector<std::int32_t> experts;
+    std::vector<float> weights;
+    for (int t = 0; t < tokens; ++t) {
+        for (int c = 0; c < hidden; ++c)
+            in[static_cast<std::size_t>(t * hidden + c)] = static_cast<float>(rank * 100 + t * 10 + c);
+        for (int k = 0; k < 2; ++k) {
+            experts.push_back((rank + t * 3 + k * size) % config.experts);
+            weights.push_back(k == 0 ? 2.0F : 0.5F);
+        }
+    }
+    void* x = nullptr;
+    int code = npushmemx_moe_dispatch(moe, tokens, in.data(), experts.data(), weights.data(), &x);
+    if (code == 0) code = npushmemx_moe_combine(moe, x, out.data());
+    const Work done = result();
+    require(code == 0 || done == Work::interrupted, "a layer failed without a report");
+    if (code == 0)
+        for (std::size_t i = 0; i < out.size(); ++i)
+            if (out[i] != 2.5F * in[i])
+                complain(fmt::format("element {} of a layer is {}, not {}", i, out[i], 2.5F * in[i]));
+    npushmemx_moe_destroy(moe);
+    return result() == Work::interrupted ? Work::interrupted : done;
+}
+
 // Kills this process after a time that the seed gives.
 void die_after(std::chrono::microseconds time) {
     std::thread([time] {
@@ -321,7 +364,7 @@ int main(int argc, char** argv) {
             if (team != NPUSHMEM_TEAM_WORLD) npushmem_team_destroy(team);
             team = next;
         } while (verify_members(memory, team, number) == Work::interrupted ||
-                 verify_formation(memory, team) == Work::interrupted);
+                 verify_formation(memory, team) == Work::interrupted || verify_layer(team) == Work::interrupted);
     }
     if (npushmem_team_my_pe(team) == 0) {
         std::printf("survivors: %d of %d PEs live, %d shrinks, %llu turns verified\n", npushmem_team_n_pes(team),

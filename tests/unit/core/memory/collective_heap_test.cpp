@@ -170,6 +170,26 @@ TEST(CollectiveHeap, DetectsDifferentHeaps) {
     });
 }
 
+// As after a death: PE p has p objects of its own, and PE 0 a gap.
+TEST(CollectiveHeap, FindsPlacesThatAreFreeOnAllPesWhereHeapsMayDiffer) {
+    run_pes(3, [](Pe& pe) {
+        const auto below = pe.symmetric.allocate(4096, 64);
+        for (int i = 0; i < pe.number; ++i) ASSERT_TRUE(pe.symmetric.allocate(1000, 64).ok());
+        if (pe.number == 0) ASSERT_TRUE(pe.symmetric.free(below.value()).ok());
+        const auto before = pe.symmetric.statistics().allocations;
+        pe.peers.may_differ = true;
+        for (const std::uint64_t bytes : {64U, 5000U}) {
+            const auto object = pe.heap.allocate(HeapCall::calloc, bytes, 64);
+            ASSERT_TRUE(object.ok()) << object.status().message();
+            EXPECT_EQ(pe.symmetric.statistics().allocations, before + 1);
+            EXPECT_TRUE(pe.heap.free(object.value()).ok());
+        }
+        const auto too_much = pe.heap.allocate(HeapCall::malloc, pe.number == 1 ? slice : 64, 64);
+        EXPECT_EQ(too_much.status().code(), Code::mismatch);
+        EXPECT_EQ(pe.symmetric.statistics().allocations, before);
+    });
+}
+
 TEST(CollectiveHeap, ReallocKeepsTheContent) {
     run_pes(2, [](Pe& pe) {
         auto object = pe.heap.allocate(HeapCall::malloc, 8, 64);

@@ -16,7 +16,8 @@ public:
     ThreadPeers(HostMemory& memory, std::barrier<>& barrier, int pe, int npes)
         : memory_(memory), barrier_(barrier), pe_(pe), npes_(npes) {}
     [[nodiscard]] int my_pe() const override { return pe_; }
-    [[nodiscard]] int npes() const override { return npes_; }
+    [[nodiscard]] PeRange pes() const override { return {0, 1, npes_}; }
+    [[nodiscard]] bool heaps_may_differ() const override { return may_differ; }
     Status heap_barrier() override {
         barrier_.arrive_and_wait();
         ++barriers_;
@@ -30,6 +31,7 @@ public:
 
     // Called after each barrier, with its number from 1.
     std::function<void(std::uint64_t)> after_barrier;
+    bool may_differ = false;
 
 private:
     HostMemory& memory_;
