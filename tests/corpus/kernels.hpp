@@ -63,6 +63,7 @@ inline constexpr Setup two_pes_of_two_cores{.pes = 2, .vector_cores = 2};
 // For mistakes that only some orders of the cores show: a single run may not find them, exploration must.
 inline constexpr std::string_view single_runs = "eager lazy random jobs";
 inline constexpr std::string_view drawn_runs = "random jobs";
+inline constexpr std::string_view other_runs = "eager random jobs";  // than lazy ones
 
 struct Kernel {
     const char* name;

@@ -246,7 +246,7 @@ std::vector<Kernel> race_kernels() {
         {"missing_join_behind_the_wait", Hazard::dma_race, two_pes_of_two_cores, missing_join_behind_the_wait},
         {"reads_while_others_add", Hazard::dma_race, two_cores, reads_while_others_add},
         {"stores_into_the_source_of_a_put", Hazard::dma_race, two_pes_of_two_cores, stores_into_the_source_of_a_put},
-        {"counts_by_load_and_store", Hazard::write_race, two_cores, counts_by_load_and_store, single_runs, nullptr,
+        {"counts_by_load_and_store", Hazard::write_race, two_cores, counts_by_load_and_store, other_runs, nullptr,
          nullptr, "H9"},
         {"tiles_overlap_by_a_row", Hazard::write_race, two_cores, tiles_overlap_by_a_row},
         {"everybody_puts_to_slot_zero", Hazard::write_race, three_pes, everybody_puts_to_slot_zero},
@@ -263,7 +263,7 @@ std::vector<Kernel> race_kernels() {
          nullptr,
          "H9"},
         {"stores_behind_the_unlock", Hazard::write_race, two_cores, stores_behind_the_unlock},
-        {"backs_off_and_goes_on", Hazard::dma_race, two_pes, backs_off_and_goes_on, single_runs},
+        {"backs_off_and_goes_on", Hazard::dma_race, two_pes, backs_off_and_goes_on, other_runs},
         {"ignores_a_timeout", Hazard::dma_race, two_pes, ignores_a_timeout, single_runs},
     };
 }

@@ -32,6 +32,9 @@ public:
     virtual bool deliver_signal() = 0;
     // The running core is about to act visibly to others. Returns true to run another core first.
     virtual bool switch_core() = 0;
+    // Whether a core that polls goes on alone for a while, and others run where updates are lost: between its read and
+    // its store of a word, and between its last poll and its next write.
+    [[nodiscard]] virtual bool delays_others() const { return false; }
     // What the current step of an exploration does.
     [[nodiscard]] StepRecorder& steps() { return steps_; }
     // Of an exploration; null: there is none.

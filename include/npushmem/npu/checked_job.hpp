@@ -25,7 +25,8 @@ namespace npushmem::npu {
 
 // Determines when queued commands run, when signals arrive, and how cores take turns.
 //   eager            at once, and cores run until they wait
-//   lazy             commands and signals to other PEs only when something forces them
+//   lazy             commands and signals to other PEs only when something forces them; a core that polls goes on alone
+//                    for 256 polls of each source line, and others run between its load and its store of a word
 //   random:<seed>    drawn; the same seed gives the same run
 //   explore          every schedule, up to the order of steps that commute
 //   explore:<d>      every schedule with at most d deviations from the default order

@@ -115,6 +115,7 @@ void CoreChecker::store(void* address, const void* value, std::size_t bytes, Whe
     scheduling_.enter(where);
     const std::uintptr_t at = number_of(address);
     scheduling_.step_point();
+    if (!ub_.contains(at)) scheduling_.write_point(at);
     record({.kind = Kind::store, .what = "store", .where = where, .written = {number_of(address), bytes}}, true);
     const Access access = clocks_.scalar_access("store", where);
     if (ub_.contains(at)) {
@@ -171,6 +172,7 @@ void CoreChecker::fence(Where where) {
 void CoreChecker::signal(const Signal& signal, Where where) {
     scheduling_.enter(where);
     scheduling_.schedule_point();
+    scheduling_.write_point();
     const std::uintptr_t at = number_of(signal.word);
     const char* name = signal.add ? "signal_add" : "signal_set";
     record({.kind = Kind::signal,

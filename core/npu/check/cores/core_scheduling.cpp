@@ -27,6 +27,8 @@ constexpr std::uintptr_t line_factor = std::uintptr_t{1} << 48;
 constexpr std::uint64_t polls_per_long_round = 256;
 // A command that a loop waits for takes longer than a read.
 constexpr std::uint64_t polls_per_command = 16;
+// So often a core polls at one line while the schedule delays others. Loops that give up have mostly smaller bounds.
+constexpr std::uint64_t max_polls_alone = 256;
 
 std::uintptr_t key_of(std::uintptr_t what, const SourceLocation& where) { return what + where.line() * line_factor; }
 
@@ -120,6 +122,12 @@ void CoreScheduling::schedule_point() {
     if (domain_.control.switch_core()) switch_core(last_call());
 }
 
+void CoreScheduling::write_point(std::uintptr_t stored) {
+    const bool updates = stored != 0 && std::exchange(last_word_, 0) == stored;
+    const bool alone = std::exchange(alone_, false);
+    if ((updates || alone) && domain_.control.delays_others()) switch_core(last_call());
+}
+
 void CoreScheduling::wait_until(const std::function<bool()>& ready) {
     if (ready()) return begin_ordered_step();
     end_repeating();
@@ -150,6 +158,7 @@ void CoreScheduling::run_deferred() {
 
 bool CoreScheduling::repeats(std::uintptr_t what, const Read& read) {
     last_read_ = read;
+    last_word_ = number_of(read.address);
     // The same word at another line is not another round of the loop.
     const std::uint64_t epoch = loop_.epoch();
     const bool waits = loop_.read(key_of(what, read.where), read.value, domain_.version.changes());
@@ -162,8 +171,17 @@ bool CoreScheduling::repeats_alone(std::uintptr_t what, const SourceLocation& wh
     return granted_polls_ > 0 && loop_.repeats(key_of(what, where));
 }
 
+bool CoreScheduling::goes_on_alone() {
+    if (!domain_.control.delays_others()) return false;
+    const SourceLocation where = last_call();
+    std::uint64_t& polls = polls_at_[key_of(number_of(where.file_name()), where)];
+    alone_ = polls < max_polls_alone;
+    if (alone_) ++polls;
+    return alone_;
+}
+
 bool CoreScheduling::must_wait() {
-    if (granted_polls_ == 0) return true;
+    if (granted_polls_ == 0) return !goes_on_alone();
     const std::uint64_t polls = 1 + queues_.take_run_alone() * polls_per_command;
     polls_alone_ += polls;
     granted_polls_ -= std::min(granted_polls_, polls);
@@ -228,7 +246,7 @@ void CoreScheduling::wait_for_change(const Read& read) {
 
 void CoreScheduling::yield(const SourceLocation& where) {
     if (!loop_.read(yielded, 0, domain_.version.changes())) {
-        if (!domain_.steps.active() || !loop_.repeats()) switch_core(where);
+        if (!goes_on_alone() && (!domain_.steps.active() || !loop_.repeats())) switch_core(where);
     } else if (must_wait()) {
         wait_for_change(last_read_.address != nullptr ? last_read_ : Read{nullptr, 0, where});
     }

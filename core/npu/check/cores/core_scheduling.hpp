@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "core/npu/check/cores/pipes.hpp"
@@ -92,6 +93,8 @@ public:
     void schedule_point(std::uintptr_t what, const SourceLocation& where) {
         if (!repeats_alone(what, where)) schedule_point();
     }
+    // The same before a signal, or a store to `stored`, where a schedule that delays others runs them.
+    void write_point(std::uintptr_t stored = 0);
     // The same behind a visible action, where only an exploration does not need it.
     void schedule_point_after() {
         if (!domain_.steps.active()) schedule_point();
@@ -131,6 +134,8 @@ private:
     }
     // A read found nothing new. Returns whether the core waits.
     [[nodiscard]] bool must_wait();
+    // The core polls. Returns true if the schedule delays others meanwhile: for some polls at each source line.
+    [[nodiscard]] bool goes_on_alone();
     void end_repeating();
     void leave_loop();
     void wait_for_change(const Read& read);
@@ -156,6 +161,11 @@ private:
     int ended_grants_ = 0;
     bool used_up_ = false;
     std::uint64_t line_ = 0;
+    // With a schedule that delays others: the polls by source line, whether others could not run since the last one,
+    // and the word that the core has read last and not stored since.
+    std::unordered_map<std::uintptr_t, std::uint64_t> polls_at_;
+    bool alone_ = false;
+    std::uintptr_t last_word_ = 0;
 };
 
 }  // namespace npushmem::npu::check

@@ -30,6 +30,7 @@ public:
     bool run_command() override;
     bool deliver_signal() override;
     bool switch_core() override;
+    [[nodiscard]] bool delays_others() const override { return kind_ == Schedule::Kind::lazy; }
 
     detail::CoreContext* choose(const std::vector<detail::CoreContext*>& able) override;
     detail::CoreContext* unblock() override;
