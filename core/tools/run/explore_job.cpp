@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <thread>
 #include <variant>
 
@@ -49,8 +50,12 @@ int failed(const std::string& message) {
 class RunOutput {
 public:
     [[nodiscard]] bool open() {
-        for (FileDescriptor& file : files_)
-            file = FileDescriptor(::memfd_create("npushmem-run output", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+        for (FileDescriptor& file : files_) {
+            const FileDescriptor memory(::memfd_create("npushmem-run output", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+            // Linux moves the shared position atomically for files that open() has opened, but not for this one.
+            const std::string path = fmt::format("/proc/self/fd/{}", memory.get());
+            file = FileDescriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+        }
         // Writes beyond the end fail.
         return std::ranges::all_of(files_, [](const FileDescriptor& file) {
             return file.valid() && ::ftruncate(file.get(), max_bytes) == 0 &&
