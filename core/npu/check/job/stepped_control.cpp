@@ -16,6 +16,7 @@ namespace {
 // After so many steps in a row another thread comes first in the default order: the one that runs may wait for it in a
 // loop that is not recognised.
 constexpr int max_turn = 256;
+
 void add_reads(const explore::Step& step, LoopReads& reads) {
     for (const explore::MemoryAccess& access : step.accesses)
         if (!access.write) reads.add(access);
