@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* OpenSHMEM 1.6, by npushmem. Link with -lnpushmem_openshmem (or use oshcc). npushmem/functions/<family>.h documents
  * each function, under the prefix npushmem_. Every function also exists as pshmem_<name>, for which shmem_<name> is a
- * weak name, so that a profiling tool can replace it. */
+ * weak name, so that a profiling tool can replace it. With NPUSHMEM_INLINE defined, operations on words of mapped PEs
+ * are expanded without a call (npushmem/inline.h). */
 #ifndef SHMEM_H
 #define SHMEM_H
 
@@ -137,6 +138,13 @@ NPUSHMEM_SHMEM_API void pstart_pes(int npes);
 
 #ifdef __cplusplus
 }
+#endif
+
+#if defined(NPUSHMEM_INLINE) && defined(__GNUC__)
+/* Expanded where the PE is mapped: npushmem/inline.h. */
+#define NPUSHMEM_INLINE_NAME(NAME) shmem_##NAME
+#include "npushmem/inline/functions.h"
+#undef NPUSHMEM_INLINE_NAME
 #endif
 
 #if defined(NPUSHMEM_NO_GENERICS)

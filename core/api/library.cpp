@@ -17,6 +17,11 @@
 #include "core/api/contexts.hpp"
 #include "core/runtime/plugin_sources.hpp"
 #include "core/runtime/startup.hpp"
+#include "npushmem/inline/map.h"
+
+// Constant from the start: an executable may copy it before any constructor runs.
+extern "C" const npushmemx_inline_map_t* const npushmemx_inline_v1 =
+    reinterpret_cast<const npushmemx_inline_map_t*>(&npushmem::api::default_context.map);
 
 namespace npushmem::api {
 

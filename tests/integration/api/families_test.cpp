@@ -58,11 +58,27 @@ constexpr const char* families[] = {"active_sets",     "rma",       "checks",   
                                     "statics_c_fixed", "streams",   "openshmem_habits", "selections",    "half",
                                     "typed_streams",   "worlds"};
 
+// Compiled with npushmem/inline.h or NPUSHMEM_INLINE.
+constexpr const char* inlined_families[] = {"rma_inlined",       "atomics_inlined",  "waits_inlined",
+                                            "ordering_inlined",  "errors_inlined",   "worlds_inlined",
+                                            "openshmem_inlined", "overloads_inlined"};
+
+// The choice between instruction and call: all, some and no PEs mapped, and checked calls.
+std::vector<FamilySetup> inlined_setups() {
+    const std::vector<int> pes{3};
+    return {{"default", {}, pes},
+            {"not_mapped", {"NPUSHMEM_TRANSPORTS=self,nomap(p2p)"}, pes},
+            {"traced", {"NPUSHMEM_TRANSPORTS=trace(p2p)"}, pes},
+            {"faulty", {"NPUSHMEM_TRANSPORTS=self,fault(p2p)", "NPUSHMEM_FAULT_SEED=7"}, pes},
+            {"checked", {"NPUSHMEM_CHECK=1"}, pes}};
+}
+
 // Programs that report failing calls on standard error.
 bool reports_errors(std::string_view family) {
     return family == "heap" || family == "buffers" || family == "checks" || family == "handles" || family == "teams" ||
-           family == "setup" || family == "errors" || family == "statics" || family == "statics_fixed" ||
-           family == "streams" || family == "selections" || family == "half" || family == "typed_streams";
+           family == "setup" || family == "errors" || family == "errors_inlined" || family == "statics" ||
+           family == "statics_fixed" || family == "streams" || family == "selections" || family == "half" ||
+           family == "typed_streams";
 }
 
 // Removes the lines that begin with the library's prefix.
@@ -107,6 +123,23 @@ INSTANTIATE_TEST_SUITE_P(UnmappedSelf, Families,
                          ::testing::Combine(::testing::ValuesIn(families),
                                             ::testing::ValuesIn(setups_with_unmapped_self())),
                          name_of_case);
+
+INSTANTIATE_TEST_SUITE_P(Inlined, Families,
+                         ::testing::Combine(::testing::ValuesIn(inlined_families),
+                                            ::testing::ValuesIn(inlined_setups())),
+                         name_of_case);
+
+// Calls of words on mapped PEs do not reach the library, all others do; also after a restart with another heap.
+TEST(InlinedCalls, ReachTheLibraryOnlyWhereTheyMust) {
+    for (const FamilySetup& setup : inlined_setups()) {
+        run::JobSettings settings;
+        settings.with_bootstrap = true;
+        settings.environment = setup.environment;
+        const char* const expected = setup.name == "default" ? "expanded" : "called";
+        run::JobUnderTest job({"-n", "3", API_TEST_FOLDER "/api_inlined", expected}, settings);
+        EXPECT_EQ(job.end(), 0) << setup.name << "\n" << job.errors();
+    }
+}
 
 // Checked mode finds no hazard in kernels that access mapped and unmapped PEs.
 TEST(CheckedKernels, AreQuietWhateverReachesTheOtherPes) {

@@ -6,6 +6,7 @@
 
 #include "npushmem.h"
 #include "npushmemx.h"
+#include "tests/integration/api/programs/checker.hpp"
 
 namespace npushmem::api_test {
 
@@ -43,50 +44,56 @@ struct AtomicForms {
 // standard tables give, what the bitwise table gives, and the floating-point additions.
 template <class Visit>
 void for_each_atomic_type(Visit&& visit) {
-#define EXTENDED(NAME, TYPE)                                                             \
-    {                                                                                    \
-        AtomicForms<TYPE> forms{.name = #NAME};                                          \
-        forms.fetch = npushmem_##NAME##_atomic_fetch;                                    \
-        forms.fetch_nbi = npushmem_##NAME##_atomic_fetch_nbi;                            \
-        forms.set = npushmem_##NAME##_atomic_set;                                        \
-        forms.swap = {npushmem_##NAME##_atomic_swap, npushmem_##NAME##_atomic_swap_nbi}; \
-        visit(forms);                                                                    \
+#define EXTENDED(NAME, TYPE)                                                  \
+    {                                                                         \
+        AtomicForms<TYPE> forms{.name = #NAME};                               \
+        forms.fetch = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch);         \
+        forms.fetch_nbi = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch_nbi); \
+        forms.set = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_set);             \
+        forms.swap = {NPUSHMEM_CALLS(npushmem_##NAME##_atomic_swap),          \
+                      NPUSHMEM_CALLS(npushmem_##NAME##_atomic_swap_nbi)};     \
+        visit(forms);                                                         \
     }
-#define STANDARD(NAME, TYPE)                                                                            \
-    {                                                                                                   \
-        AtomicForms<TYPE> forms{.name = #NAME};                                                         \
-        forms.fetch = npushmem_##NAME##_atomic_fetch;                                                   \
-        forms.set = npushmem_##NAME##_atomic_set;                                                       \
-        forms.compare_swap = npushmem_##NAME##_atomic_compare_swap;                                     \
-        forms.compare_swap_nbi = npushmem_##NAME##_atomic_compare_swap_nbi;                             \
-        forms.inc = npushmem_##NAME##_atomic_inc;                                                       \
-        forms.fetch_inc = npushmem_##NAME##_atomic_fetch_inc;                                           \
-        forms.fetch_inc_nbi = npushmem_##NAME##_atomic_fetch_inc_nbi;                                   \
-        forms.add = npushmem_##NAME##_atomic_add;                                                       \
-        forms.fetch_add = {npushmem_##NAME##_atomic_fetch_add, npushmem_##NAME##_atomic_fetch_add_nbi}; \
-        visit(forms);                                                                                   \
+#define STANDARD(NAME, TYPE)                                                                \
+    {                                                                                       \
+        AtomicForms<TYPE> forms{.name = #NAME};                                             \
+        forms.fetch = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch);                       \
+        forms.set = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_set);                           \
+        forms.compare_swap = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_compare_swap);         \
+        forms.compare_swap_nbi = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_compare_swap_nbi); \
+        forms.inc = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_inc);                           \
+        forms.fetch_inc = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch_inc);               \
+        forms.fetch_inc_nbi = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch_inc_nbi);       \
+        forms.add = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_add);                           \
+        forms.fetch_add = {NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch_add),              \
+                           NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch_add_nbi)};         \
+        visit(forms);                                                                       \
     }
-#define BITWISE(NAME, TYPE)                                                                             \
-    {                                                                                                   \
-        AtomicForms<TYPE> forms{.name = #NAME};                                                         \
-        forms.fetch = npushmem_##NAME##_atomic_fetch;                                                   \
-        forms.set = npushmem_##NAME##_atomic_set;                                                       \
-        forms.bit_and = npushmem_##NAME##_atomic_and;                                                   \
-        forms.bit_or = npushmem_##NAME##_atomic_or;                                                     \
-        forms.bit_xor = npushmem_##NAME##_atomic_xor;                                                   \
-        forms.fetch_and = {npushmem_##NAME##_atomic_fetch_and, npushmem_##NAME##_atomic_fetch_and_nbi}; \
-        forms.fetch_or = {npushmem_##NAME##_atomic_fetch_or, npushmem_##NAME##_atomic_fetch_or_nbi};    \
-        forms.fetch_xor = {npushmem_##NAME##_atomic_fetch_xor, npushmem_##NAME##_atomic_fetch_xor_nbi}; \
-        visit(forms);                                                                                   \
+#define BITWISE(NAME, TYPE)                                                         \
+    {                                                                               \
+        AtomicForms<TYPE> forms{.name = #NAME};                                     \
+        forms.fetch = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch);               \
+        forms.set = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_set);                   \
+        forms.bit_and = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_and);               \
+        forms.bit_or = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_or);                 \
+        forms.bit_xor = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_xor);               \
+        forms.fetch_and = {NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch_and),      \
+                           NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch_and_nbi)}; \
+        forms.fetch_or = {NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch_or),        \
+                          NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch_or_nbi)};   \
+        forms.fetch_xor = {NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch_xor),      \
+                           NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch_xor_nbi)}; \
+        visit(forms);                                                               \
     }
-#define FLOATING(NAME, TYPE)                                                                              \
-    {                                                                                                     \
-        AtomicForms<TYPE> forms{.name = #NAME};                                                           \
-        forms.fetch = npushmem_##NAME##_atomic_fetch;                                                     \
-        forms.set = npushmem_##NAME##_atomic_set;                                                         \
-        forms.add = npushmemx_##NAME##_atomic_add;                                                        \
-        forms.fetch_add = {npushmemx_##NAME##_atomic_fetch_add, npushmemx_##NAME##_atomic_fetch_add_nbi}; \
-        visit(forms);                                                                                     \
+#define FLOATING(NAME, TYPE)                                                         \
+    {                                                                                \
+        AtomicForms<TYPE> forms{.name = #NAME};                                      \
+        forms.fetch = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_fetch);                \
+        forms.set = NPUSHMEM_CALLS(npushmem_##NAME##_atomic_set);                    \
+        forms.add = NPUSHMEM_CALLS(npushmemx_##NAME##_atomic_add);                   \
+        forms.fetch_add = {NPUSHMEM_CALLS(npushmemx_##NAME##_atomic_fetch_add),      \
+                           NPUSHMEM_CALLS(npushmemx_##NAME##_atomic_fetch_add_nbi)}; \
+        visit(forms);                                                                \
     }
     NPUSHMEM_FOR_EACH_EXTENDED_ATOMIC_TYPE(EXTENDED)
     NPUSHMEM_FOR_EACH_FLOAT_ATOMIC_TYPE(FLOATING)

@@ -13,6 +13,9 @@
 
 namespace npushmem::api_test {
 
+// A function that calls `FUNCTION`. The address of the function itself is the library's, also where calls are expanded.
+#define NPUSHMEM_CALLS(FUNCTION) [](auto... arguments) { return FUNCTION(arguments...); }
+
 class Checker {
 public:
     explicit Checker(std::string family) : family_(std::move(family)) {}

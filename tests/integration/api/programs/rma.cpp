@@ -197,11 +197,14 @@ void test_forms(Checker& check, const Job& job, const RmaForms<T>& forms) {
 }
 
 void test_types(Checker& check, const Job& job) {
-#define TEST_TYPE(NAME, TYPE)                                                                                        \
-    test_forms<TYPE>(check, job,                                                                                     \
-                     {#NAME, npushmem_##NAME##_p, npushmem_##NAME##_g, npushmem_##NAME##_put, npushmem_##NAME##_get, \
-                      npushmem_##NAME##_put_nbi, npushmem_##NAME##_get_nbi, npushmem_##NAME##_iput,                  \
-                      npushmem_##NAME##_iget, npushmem_##NAME##_put_signal, npushmem_##NAME##_put_signal_nbi});
+#define TEST_TYPE(NAME, TYPE)                                                                  \
+    test_forms<TYPE>(                                                                          \
+        check, job,                                                                            \
+        {#NAME, NPUSHMEM_CALLS(npushmem_##NAME##_p), NPUSHMEM_CALLS(npushmem_##NAME##_g),      \
+         NPUSHMEM_CALLS(npushmem_##NAME##_put), NPUSHMEM_CALLS(npushmem_##NAME##_get),         \
+         NPUSHMEM_CALLS(npushmem_##NAME##_put_nbi), NPUSHMEM_CALLS(npushmem_##NAME##_get_nbi), \
+         NPUSHMEM_CALLS(npushmem_##NAME##_iput), NPUSHMEM_CALLS(npushmem_##NAME##_iget),       \
+         NPUSHMEM_CALLS(npushmem_##NAME##_put_signal), NPUSHMEM_CALLS(npushmem_##NAME##_put_signal_nbi)});
     NPUSHMEM_FOR_EACH_RMA_TYPE(TEST_TYPE)
 #undef TEST_TYPE
 #define TEST_TYPE(NAME, TYPE)                                                                                      \
