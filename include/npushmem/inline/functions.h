@@ -20,22 +20,20 @@ extern "C" {
 /* As a call, a boundary for the compiler. */
 #define NPUSHMEM_INLINE_BOUNDARY() __asm__ __volatile__("" : : : "memory")
 
-/* Returns the address of `object` on `pe`; NULL: call the library. */
+/* Returns the address of `object` on `pe`; NULL: call the library. `bytes`, the size of the object, is a power of two
+ * up to 16. An object that is aligned to its size and begins in the heap ends there, so that one comparison suffices.
+ */
 NPUSHMEM_INLINE_FUNCTION void* npushmem_inline_address(const void* object, size_t bytes, int pe) {
     const npushmemx_inline_map_t* const map = npushmemx_inline_v1;
     const uint64_t offset = (uintptr_t)object - map->heap;
     const uint32_t index = (uint32_t)pe - map->first_pe;
     unsigned char* found;
-    if (__builtin_expect(bytes > map->heap_bytes || offset > map->heap_bytes - bytes || index >= map->mapped_pes, 0))
+    if (__builtin_expect((uintptr_t)object % bytes != 0, 0) || __builtin_expect(offset >= map->heap_bytes, 0) ||
+        __builtin_expect(index >= map->mapped_pes, 0))
         return NULL;
     found = (unsigned char*)map->peers + index * map->stride + offset;
     if (found == NULL) __builtin_unreachable();
     return found;
-}
-
-/* The same for an object that must be aligned to its size. */
-NPUSHMEM_INLINE_FUNCTION void* npushmem_inline_aligned(const void* object, size_t bytes, int pe) {
-    return __builtin_expect((uintptr_t)object % bytes != 0, 0) ? NULL : npushmem_inline_address(object, bytes, pe);
 }
 
 /* Each returns whether the data were copied. */
@@ -60,7 +58,7 @@ NPUSHMEM_INLINE_FUNCTION int npushmem_inline_get(void* dest, const void* source,
 /* The signal releases: the data before it are visible to a PE that sees it. */
 NPUSHMEM_INLINE_FUNCTION int npushmem_inline_put_signal(void* dest, const void* source, size_t bytes,
                                                         uint64_t* sig_addr, uint64_t signal, int sig_op, int pe) {
-    uint64_t* const word = (uint64_t*)npushmem_inline_aligned(sig_addr, sizeof(uint64_t), pe);
+    uint64_t* const word = (uint64_t*)npushmem_inline_address(sig_addr, sizeof(uint64_t), pe);
     if (word == NULL || (sig_op != 0 && sig_op != 1) || !npushmem_inline_put(dest, source, bytes, pe)) return 0;
     if (sig_op == 0) /* NPUSHMEM_SIGNAL_OP_SET */
         __atomic_store_n(word, signal, __ATOMIC_RELEASE);
@@ -159,21 +157,21 @@ NPUSHMEM_INLINE_UNTYPED(
 /* The generic builtins, for floating-point numbers too. */
 #define NPUSHMEM_X(NAME, TYPE)                                                                    \
     NPUSHMEM_INLINE_BEGIN(TYPE, NAME##_atomic_fetch, const TYPE* source, int pe) {                \
-        const TYPE* const there = (const TYPE*)npushmem_inline_aligned(source, sizeof(TYPE), pe); \
+        const TYPE* const there = (const TYPE*)npushmem_inline_address(source, sizeof(TYPE), pe); \
         TYPE value;                                                                               \
         if (there == NULL) return NPUSHMEM_INLINE_NAME(NAME##_atomic_fetch_call)(source, pe);     \
         __atomic_load(there, &value, __ATOMIC_ACQUIRE);                                           \
         return value;                                                                             \
     }                                                                                             \
     NPUSHMEM_INLINE_BEGIN(void, NAME##_atomic_set, TYPE* dest, TYPE value, int pe) {              \
-        TYPE* const there = (TYPE*)npushmem_inline_aligned(dest, sizeof(TYPE), pe);               \
+        TYPE* const there = (TYPE*)npushmem_inline_address(dest, sizeof(TYPE), pe);               \
         if (there == NULL)                                                                        \
             NPUSHMEM_INLINE_NAME(NAME##_atomic_set_call)(dest, value, pe);                        \
         else                                                                                      \
             __atomic_store(there, &value, __ATOMIC_RELEASE);                                      \
     }                                                                                             \
     NPUSHMEM_INLINE_BEGIN(TYPE, NAME##_atomic_swap, TYPE* dest, TYPE value, int pe) {             \
-        TYPE* const there = (TYPE*)npushmem_inline_aligned(dest, sizeof(TYPE), pe);               \
+        TYPE* const there = (TYPE*)npushmem_inline_address(dest, sizeof(TYPE), pe);               \
         TYPE old;                                                                                 \
         if (there == NULL) return NPUSHMEM_INLINE_NAME(NAME##_atomic_swap_call)(dest, value, pe); \
         __atomic_exchange(there, &value, &old, __ATOMIC_ACQ_REL);                                 \
@@ -184,13 +182,13 @@ NPUSHMEM_FOR_EACH_EXTENDED_ATOMIC_TYPE(NPUSHMEM_X)
 
 #define NPUSHMEM_INLINE_FETCHING(NAME, FORM, TYPE, WORD)                                              \
     NPUSHMEM_INLINE_BEGIN(TYPE, NAME##_atomic_##FORM, TYPE* dest, TYPE value, int pe) {               \
-        TYPE* const there = (TYPE*)npushmem_inline_aligned(dest, sizeof(TYPE), pe);                   \
+        TYPE* const there = (TYPE*)npushmem_inline_address(dest, sizeof(TYPE), pe);                   \
         if (there == NULL) return NPUSHMEM_INLINE_NAME(NAME##_atomic_##FORM##_call)(dest, value, pe); \
         return __atomic_fetch_##WORD(there, value, __ATOMIC_ACQ_REL);                                 \
     }
 #define NPUSHMEM_INLINE_UPDATING(NAME, TYPE, WORD)                                  \
     NPUSHMEM_INLINE_BEGIN(void, NAME, TYPE* dest, TYPE value, int pe) {             \
-        TYPE* const there = (TYPE*)npushmem_inline_aligned(dest, sizeof(TYPE), pe); \
+        TYPE* const there = (TYPE*)npushmem_inline_address(dest, sizeof(TYPE), pe); \
         if (there == NULL)                                                          \
             NPUSHMEM_INLINE_NAME(NAME##_call)(dest, value, pe);                     \
         else                                                                        \
@@ -200,19 +198,19 @@ NPUSHMEM_FOR_EACH_EXTENDED_ATOMIC_TYPE(NPUSHMEM_X)
     NPUSHMEM_INLINE_FETCHING(NAME, fetch_add, TYPE, add)                                                        \
     NPUSHMEM_INLINE_UPDATING(NAME##_atomic_add, TYPE, add)                                                      \
     NPUSHMEM_INLINE_BEGIN(TYPE, NAME##_atomic_fetch_inc, TYPE* dest, int pe) {                                  \
-        TYPE* const there = (TYPE*)npushmem_inline_aligned(dest, sizeof(TYPE), pe);                             \
+        TYPE* const there = (TYPE*)npushmem_inline_address(dest, sizeof(TYPE), pe);                             \
         if (there == NULL) return NPUSHMEM_INLINE_NAME(NAME##_atomic_fetch_inc_call)(dest, pe);                 \
         return __atomic_fetch_add(there, (TYPE)1, __ATOMIC_ACQ_REL);                                            \
     }                                                                                                           \
     NPUSHMEM_INLINE_BEGIN(void, NAME##_atomic_inc, TYPE* dest, int pe) {                                        \
-        TYPE* const there = (TYPE*)npushmem_inline_aligned(dest, sizeof(TYPE), pe);                             \
+        TYPE* const there = (TYPE*)npushmem_inline_address(dest, sizeof(TYPE), pe);                             \
         if (there == NULL)                                                                                      \
             NPUSHMEM_INLINE_NAME(NAME##_atomic_inc_call)(dest, pe);                                             \
         else                                                                                                    \
             (void)__atomic_fetch_add(there, (TYPE)1, __ATOMIC_ACQ_REL);                                         \
     }                                                                                                           \
     NPUSHMEM_INLINE_BEGIN(TYPE, NAME##_atomic_compare_swap, TYPE* dest, TYPE cond, TYPE value, int pe) {        \
-        TYPE* const there = (TYPE*)npushmem_inline_aligned(dest, sizeof(TYPE), pe);                             \
+        TYPE* const there = (TYPE*)npushmem_inline_address(dest, sizeof(TYPE), pe);                             \
         if (there == NULL) return NPUSHMEM_INLINE_NAME(NAME##_atomic_compare_swap_call)(dest, cond, value, pe); \
         (void)__atomic_compare_exchange_n(there, &cond, value, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);          \
         return cond;                                                                                            \
@@ -231,14 +229,14 @@ NPUSHMEM_FOR_EACH_BITWISE_TYPE(NPUSHMEM_X)
 #undef NPUSHMEM_X
 
 NPUSHMEM_INLINE_BEGIN(void, signal_set, uint64_t* sig_addr, uint64_t signal, int pe) {
-    uint64_t* const there = (uint64_t*)npushmem_inline_aligned(sig_addr, sizeof(uint64_t), pe);
+    uint64_t* const there = (uint64_t*)npushmem_inline_address(sig_addr, sizeof(uint64_t), pe);
     if (there == NULL)
         NPUSHMEM_INLINE_NAME(signal_set_call)(sig_addr, signal, pe);
     else
         __atomic_store_n(there, signal, __ATOMIC_RELEASE);
 }
 NPUSHMEM_INLINE_BEGIN(void, signal_add, uint64_t* sig_addr, uint64_t signal, int pe) {
-    uint64_t* const there = (uint64_t*)npushmem_inline_aligned(sig_addr, sizeof(uint64_t), pe);
+    uint64_t* const there = (uint64_t*)npushmem_inline_address(sig_addr, sizeof(uint64_t), pe);
     if (there == NULL)
         NPUSHMEM_INLINE_NAME(signal_add_call)(sig_addr, signal, pe);
     else
@@ -246,7 +244,7 @@ NPUSHMEM_INLINE_BEGIN(void, signal_add, uint64_t* sig_addr, uint64_t signal, int
 }
 /* The word is this PE's, whatever this PE maps: the first mapped PE stands for the checks. */
 NPUSHMEM_INLINE_BEGIN(uint64_t, signal_fetch, const uint64_t* sig_addr) {
-    if (npushmem_inline_aligned(sig_addr, sizeof(uint64_t), (int)npushmemx_inline_v1->first_pe) == NULL)
+    if (npushmem_inline_address(sig_addr, sizeof(uint64_t), (int)npushmemx_inline_v1->first_pe) == NULL)
         return NPUSHMEM_INLINE_NAME(signal_fetch_call)(sig_addr);
     return __atomic_load_n(sig_addr, __ATOMIC_ACQUIRE);
 }

@@ -46,7 +46,7 @@ static void run(const char* bytes, int expands) {
     EXPECT(calls_of_putmem == (expands ? 1 : 2));
     npushmem_long_p(&variable, value, right);
     EXPECT(calls_of_p == (expands ? 1 : 2));
-    void (*const address)(long*, long, int) = npushmem_long_p;
+    void (*volatile address)(long*, long, int) = npushmem_long_p;
     address(words + 3, value, right);
     EXPECT(calls_of_p == (expands ? 2 : 3));
     npushmem_barrier_all();
