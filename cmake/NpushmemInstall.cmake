@@ -29,6 +29,12 @@ install(FILES "${CMAKE_BINARY_DIR}/npushmem.pc" DESTINATION "${CMAKE_INSTALL_LIB
 configure_file(cmake/npushmem-openshmem.pc.in "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
 
+# The Python package. It finds the library of its installation in the folders above it, else by the loader.
+set(NPUSHMEM_PYTHON_INSTALL_DIR "lib/python3/dist-packages" CACHE STRING
+    "Folder of the Python package, relative to the installation prefix")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/core/python/npushmem" DESTINATION "${NPUSHMEM_PYTHON_INSTALL_DIR}" COMPONENT runtime
+        FILES_MATCHING PATTERN "*.py")
+
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/tests/outside/examples" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
 
 # What tests of plugins need: the contracts as a library, mocks, fakes, matchers.

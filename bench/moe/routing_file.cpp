@@ -278,18 +278,34 @@ std::string text_of(const Routing& routing, float weight_unit, const Weight& wei
 
 }  // namespace
 
-Result<Routing> parse_routing(std::string_view text, std::string_view name) {
-    if (is_routing_binary(text)) return parse_routing_binary(text, name);
-    return RoutingDocument(text, name).routing();
-}
+namespace {
 
-Result<Routing> read_routing_file(const std::string& path) {
-    const auto text = read_whole_file(path);
-    if (text.ok()) return parse_routing(text.value(), path);
+Result<std::string> text_of_file(const std::string& path) {
+    auto text = read_whole_file(path);
+    if (text.ok()) return text;
     return Status{Code::argument,
                   fmt::format("cannot open routing file '{}': {}; give the path of a file in the format of "
                               "bench/perf/README.md, or make one with 'npushmem-perf routing'",
                               path, text.status().message())};
+}
+
+}  // namespace
+
+Result<Routing> parse_routing(std::string_view text, std::string_view name, const NpySelection& selection) {
+    if (is_npy(text)) return parse_routing_npy(text, name, selection);
+    if (is_routing_binary(text)) return parse_routing_binary(text, name);
+    return RoutingDocument(text, name).routing();
+}
+
+Result<Routing> read_routing_file(const std::string& path, const NpySelection& selection) {
+    const auto text = text_of_file(path);
+    return text.ok() ? parse_routing(text.value(), path, selection) : text.status();
+}
+
+Result<std::int32_t> layers_of_routing_file(const std::string& path) {
+    const auto text = text_of_file(path);
+    if (!text.ok()) return text.status();
+    return is_npy(text.value()) ? npy_layers(text.value(), path) : Result<std::int32_t>(1);
 }
 
 std::string routing_text(const Routing& routing, float weight_unit) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Routing files in both forms.
+// Routing files in all forms.
 #include <cstring>
 
 #include "bench/moe/routing_binary.hpp"

@@ -17,7 +17,11 @@ void declare_options(CLI::App& app, CombineOptions& options) {
                    "Workload by name: " + workload_names() + "; or another name with all sizes given")
         ->capture_default_str();
     app.add_option("--routing", options.routing_file,
-                   "Routing file, as npushmem-perf routing writes it; default: generated routing");
+                   "Routing file, as npushmem-perf routing writes it, or routed_experts [tokens, layers, top-k] as "
+                   ".npy, whose layers "
+                   "are replayed in sequence; default: generated routing");
+    app.add_option("--layer", options.layer, "Only this layer of an .npy file, counted from 0")
+        ->check(CLI::NonNegativeNumber);
     app.add_option("--experts", options.experts, "Experts of the layer; default: the model's")->check(positive());
     app.add_option("--top-k", options.top_k, "Choices per token")->check(CLI::Range(1, 64));
     app.add_option("--hidden", options.hidden, "Elements of a row")->check(positive());
@@ -161,7 +165,8 @@ void take_own_tokens(CombineCase& c, const moe::Routing& routing, const JobResou
 
 // Takes sizes from the file if neither the model nor an option gives them.
 Result<moe::Routing> read_file(CombineCase& c, const CombineOptions& options, const JobResources& resources) {
-    auto routing = moe::read_routing_file(options.routing_file);
+    auto routing =
+        moe::read_routing_file(options.routing_file, {c.workload.experts, resources.pes, options.layer.value_or(0)});
     if (!routing.ok()) return routing;
     if (Status status = check_file(routing.value(), c.workload, options); !status.ok()) return status;
     c.workload.experts = routing.value().experts;

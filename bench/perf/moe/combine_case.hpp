@@ -17,7 +17,8 @@ namespace npushmem::perf {
 // One structure, although it has many members: each is the value of one option on the command line.
 struct CombineOptions {
     std::string model = "deepseek-v3-decode";
-    std::string routing_file;  // empty: generate
+    std::string routing_file;           // empty: generate
+    std::optional<std::int32_t> layer;  // of a routing file with several; absent: all, one after another
     std::optional<std::int32_t> experts;
     std::optional<std::int32_t> top_k;
     std::optional<std::int32_t> tokens;

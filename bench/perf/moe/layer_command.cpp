@@ -11,6 +11,7 @@
 #include <iostream>
 #include <string>
 
+#include "bench/moe/routing_file.hpp"
 #include "bench/perf/moe/report_text.hpp"
 #include "npushmemx.h"
 
@@ -70,12 +71,40 @@ CLI::App* LayerCommand::declare(CLI::App& program) {
 
 int LayerCommand::run() {
     const auto job = Job::start();
-    return job ? run_case(*job) : EXIT_FAILURE;
+    return job ? run_layers(*job) : EXIT_FAILURE;
 }
 
 int LayerCommand::fail(const std::string& who, const Status& status) const {
     std::cerr << fmt::format("npushmem-perf {}: {}{}\n", name_, who, status.message());
     return EXIT_FAILURE;
+}
+
+// Runs the layers of an .npy file in sequence, or the one that --layer gives.
+int LayerCommand::run_layers(const Job& job) {
+    if (options_.layer || options_.routing_file.empty()) return run_case(job);
+    auto layers = moe::layers_of_routing_file(options_.routing_file);
+    if (layers.ok() && layers.value() > 1 && !(options_.csv.empty() && options_.svg.empty()))
+        layers = Status{Code::argument,
+                        "the routing file has several layers; --csv and --svg need one of them: give --layer"};
+    if (any_refused(job, layers.ok() ? Status{} : layers.status())) return EXIT_FAILURE;
+    if (layers.value() == 1) return run_case(job);
+    for (std::int32_t layer = 0; layer < layers.value(); ++layer) {
+        if (job.is_reporter()) std::cout << fmt::format("-- layer {} of {}\n", layer, layers.value()) << std::flush;
+        options_.layer = layer;
+        if (const int status = run_case(job); status != EXIT_SUCCESS) return status;
+    }
+    if (job.is_reporter()) std::cout << fmt::format("-- {} layers replayed\n", layers.value()) << std::flush;
+    return EXIT_SUCCESS;
+}
+
+bool LayerCommand::any_refused(const Job& job, const Status& status) const {
+    const std::string who = fmt::format("PE {}: ", job.pe());
+    const auto refused = lowest_pe_where(job, !status.ok());
+    if (!refused.ok())
+        fail(who, refused.status());
+    else if (refused.value() == job.pe())
+        fail(job.is_reporter() ? "" : who, status);
+    return !refused.ok() || refused.value() != no_pe;
 }
 
 // A failure of some PEs is reported by each of them; a failure that all PEs find alike is reported once.
@@ -84,10 +113,7 @@ int LayerCommand::run_case(const Job& job) {
     const auto resources = resources_of(job, receive_buffers_);
     if (!resources.ok()) return fail(who, resources.status());
     const auto c = make_combine_case(options_, resources.value());
-    const auto refused = lowest_pe_where(job, !c.ok());
-    if (!refused.ok()) return fail(who, refused.status());
-    if (refused.value() == job.pe()) return fail(job.is_reporter() ? "" : who, c.status());
-    if (refused.value() != no_pe) return EXIT_FAILURE;
+    if (any_refused(job, c.ok() ? Status{} : c.status())) return EXIT_FAILURE;
     const auto outcome = measure(job, c.value());
     if (!outcome.ok()) return fail(who, outcome.status());
     if (!job.is_reporter()) return outcome.value().difference ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -34,7 +34,10 @@ protected:
 
 private:
     [[nodiscard]] int fail(const std::string& who, const Status& status) const;
+    [[nodiscard]] int run_layers(const Job& job);
     [[nodiscard]] int run_case(const Job& job);
+    // Collective. Whether the condition of a PE that has `status` ends the command on all.
+    [[nodiscard]] bool any_refused(const Job& job, const Status& status) const;
     [[nodiscard]] Status write_outcome(const Outcome& outcome) const;
 
     std::string name_;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// npushmem-perf routing: generates a routing file from a seed, or converts one to the other form. Runs without a
-// launcher.
+// npushmem-perf routing: generates a routing file from a seed, or converts one to another form, or describes its load.
+// Runs without a launcher.
 #include <fmt/format.h>
 
 #include <fstream>
 #include <iostream>
+#include <optional>
 
 #include "bench/moe/routing_binary.hpp"
 #include "bench/moe/routing_file.hpp"
 #include "bench/moe/routing_generator.hpp"
+#include "bench/moe/routing_load.hpp"
 #include "bench/perf/moe/workloads.hpp"
 #include "bench/perf/subcommand.hpp"
 
@@ -32,18 +34,26 @@ public:
         app->add_option("--drop", chosen_.dropped, "Share of choices replaced by -1")->default_val(0.0);
         app->add_option("--seed", chosen_.seed, "Seed")->default_val(1);
         const std::vector<CLI::Option*> generating = app->get_options();
-        CLI::Option* from =
-            app->add_option("--from", from_, "Convert this file, of either form, instead of generating a routing");
-        for (CLI::Option* option : generating) from->excludes(option);
+        CLI::Option* from = app->add_option(
+            "--from", from_,
+            "Convert this file, of any form, instead of generating a routing; --ranks divides the tokens and "
+            "--experts states the experts of an .npy file");
+        for (CLI::Option* option : generating) {
+            if (!option->check_lname("ranks") && !option->check_lname("experts")) from->excludes(option);
+        }
+        app->add_option("--layer", layer_, "Layer of an .npy file; default: 0, for --load all")
+            ->needs(from)
+            ->check(CLI::NonNegativeNumber);
+        app->add_flag("--load", load_, "Print skew, rows per rank and rows per pair of ranks instead of the file");
         app->add_flag("--binary", binary_, "Write the binary form");
         app->add_option("--output,-o", output_, "File to write; default: standard output");
         return app_ = app;
     }
 
     int run() override {
-        const auto routing = from_.empty() ? moe::generate_routing(options()) : moe::read_routing_file(from_);
-        if (!routing.ok()) return fail("routing", routing.status().message());
-        const std::string text = file_of(routing.value());
+        const auto made = text();
+        if (!made.ok()) return fail("routing", made.status().message());
+        const std::string& text = made.value();
         if (output_.empty()) return std::cout << text && std::cout.flush() ? EXIT_SUCCESS : EXIT_FAILURE;
         std::ofstream file(output_, std::ios::binary);
         file << text;
@@ -52,6 +62,31 @@ public:
     }
 
 private:
+    [[nodiscard]] Result<std::string> text() const {
+        if (load_ && !layer_ && !from_.empty()) return load_of_layers();
+        const auto routing = read(layer_.value_or(0));
+        if (!routing.ok()) return routing.status();
+        return load_ ? moe::routing_load_text(routing.value()) : file_of(routing.value());
+    }
+
+    [[nodiscard]] Result<moe::Routing> read(std::int32_t layer) const {
+        if (from_.empty()) return moe::generate_routing(options());
+        const std::int32_t experts = app_->count("--experts") > 0 ? chosen_.experts : 0;
+        return moe::read_routing_file(from_, {experts, chosen_.ranks, layer});
+    }
+
+    [[nodiscard]] Result<std::string> load_of_layers() const {
+        const auto layers = moe::layers_of_routing_file(from_);
+        if (!layers.ok()) return layers.status();
+        std::string text;
+        for (std::int32_t layer = 0; layer < layers.value(); ++layer) {
+            const auto routing = read(layer);
+            if (!routing.ok()) return routing.status();
+            text += moe::routing_load_text(routing.value());
+        }
+        return text;
+    }
+
     [[nodiscard]] std::string file_of(const moe::Routing& routing) const {
         if (binary_) return moe::routing_binary(routing);
         return from_.empty() ? moe::routing_text(routing, moe::generated_weight_unit) : moe::routing_text(routing);
@@ -76,7 +111,9 @@ private:
     moe::GeneratorOptions chosen_;
     std::string model_ = "deepseek-v3-decode";
     std::string from_;
+    std::optional<std::int32_t> layer_;
     bool binary_ = false;
+    bool load_ = false;
     std::string output_;
 };
 
