@@ -11,6 +11,7 @@ foreach(guide api:include npu:include/npushmem/npu plugin:include/npushmem/plugi
   install(FILES "${CMAKE_MATCH_2}/README.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}/guides" RENAME "${CMAKE_MATCH_1}.md"
           COMPONENT development)
 endforeach()
+install(FILES core/python/README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}/guides" RENAME python.md COMPONENT development)
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT runtime)
 install(EXPORT npushmem_targets NAMESPACE npushmem:: FILE npushmem-targets.cmake
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/npushmem" COMPONENT development)

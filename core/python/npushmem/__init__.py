@@ -6,7 +6,7 @@
     buffer = npushmem.Buffer(max_tokens=128)     # dispatch and combine: see Buffer
     npushmem.finalize()
 
-The package loads libnpushmem.so.0: the file that NPUSHMEM_LIBRARY names, else that of the installation which contains the
+The package loads libnpushmem.so.0: the file that LIBNPUSHMEM names, else that of the installation which contains the
 package, else that of the loader.
 
 Every function raises Error when the library reports a failure, and ValueError or TypeError before it calls the library when

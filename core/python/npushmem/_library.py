@@ -31,13 +31,13 @@ class _InitAttr(ctypes.Structure):
 
 
 def _load():
-    named = os.environ.get("NPUSHMEM_LIBRARY")
+    named = os.environ.get("LIBNPUSHMEM")
     beside = [folder / SONAME for folder in Path(__file__).resolve().parents[2:6]]
     path = named or next((str(file) for file in beside if file.exists()), SONAME)
     try:
         loaded = ctypes.CDLL(path)
     except OSError as problem:
-        raise ImportError(f"cannot load {path}: {problem}; install libnpushmem0 or set NPUSHMEM_LIBRARY to the file") from None
+        raise ImportError(f"cannot load {path}: {problem}; install libnpushmem0 or set LIBNPUSHMEM to the file") from None
     loaded.npushmem_malloc.restype = ctypes.c_void_p
     loaded.npushmem_malloc.argtypes = [ctypes.c_size_t]
     loaded.npushmem_free.argtypes = [ctypes.c_void_p]

@@ -30,7 +30,7 @@ class Arguments(unittest.TestCase):
         self.assertTrue(str(failure.exception))
 
     def test_an_absent_library_is_named(self):
-        environment = dict(os.environ, NPUSHMEM_LIBRARY="/no/such/library.so")
+        environment = dict(os.environ, LIBNPUSHMEM="/no/such/library.so")
         ended = subprocess.run([sys.executable, "-c", "import npushmem"], env=environment, stderr=subprocess.PIPE, check=False)
         self.assertEqual(ended.returncode, 1)
         self.assertIn(b"cannot load /no/such/library.so", ended.stderr)

@@ -151,9 +151,9 @@ def run():
     refuse(ValueError, "belongs to another Buffer", other.combine, rows, handle)
     other.destroy()
     refuse(RuntimeError, "the Buffer is destroyed", other.combine, rows, handle)
-    # A failure of the library: all PEs ask for rows that no heap holds.
+    # A failure of the library, on all PEs alike.
     large = npushmem.Buffer(max_tokens=1 << 40)
-    refuse(npushmem.Error, "", large.dispatch, np.zeros((1, HIDDEN), np.float32), topk_idx=np.zeros((1, 1), np.int64), num_experts=1)
+    refuse(npushmem.Error, "max_tokens is 1099511627776", large.dispatch, np.zeros((1, HIDDEN), np.float32), topk_idx=np.zeros((1, 1), np.int64), num_experts=1)
     npushmem.finalize()
     for call in (npushmem.my_pe, lambda: buffer.combine(rows, handle), lambda: npushmem.empty(1)):
         refuse(RuntimeError, "not initialised, or is finalized", call)
