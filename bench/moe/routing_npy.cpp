@@ -159,8 +159,8 @@ private:
         return {};
     }
 
-    // Compares all sizes with the file's before anything of such a size is allocated. The limits keep the product in 64
-    // bits except that of a file longer than any, which the division excludes.
+    // Compares all sizes with the file's before anything of such a size is allocated. The limits keep token_bytes in 64
+    // bits.
     Status check_shape() {
         const auto [tokens, layers, top_k] = shape_;
         if (layers < 1 || layers > static_cast<std::uint64_t>(largest_number) || top_k < 1 ||

@@ -101,9 +101,9 @@ bool LayerCommand::any_refused(const Job& job, const Status& status) const {
     const std::string who = fmt::format("PE {}: ", job.pe());
     const auto refused = lowest_pe_where(job, !status.ok());
     if (!refused.ok())
-        fail(who, refused.status());
+        (void)fail(who, refused.status());
     else if (refused.value() == job.pe())
-        fail(job.is_reporter() ? "" : who, status);
+        (void)fail(job.is_reporter() ? "" : who, status);
     return !refused.ok() || refused.value() != no_pe;
 }
 

@@ -36,7 +36,7 @@ private:
     [[nodiscard]] int fail(const std::string& who, const Status& status) const;
     [[nodiscard]] int run_layers(const Job& job);
     [[nodiscard]] int run_case(const Job& job);
-    // Collective. Whether the condition of a PE that has `status` ends the command on all.
+    // Collective. Whether the status of any PE is a failure; the lowest such PE prints it.
     [[nodiscard]] bool any_refused(const Job& job, const Status& status) const;
     [[nodiscard]] Status write_outcome(const Outcome& outcome) const;
 
