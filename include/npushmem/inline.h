@@ -14,7 +14,7 @@
  * functions, as with pshmem_<name>, do not see the expanded calls.
  *
  * Compilers: GCC and clang; with others the header only includes <npushmem.h>. The library must export
- * npushmemx_inline_v1 (npushmem/inline/map.h), as every version since 0.2 does. */
+ * npushmemx_inline_v1 (npushmem/inline/map.h), as every version after 0.2.0 does. */
 #ifndef NPUSHMEM_INLINE_H
 #define NPUSHMEM_INLINE_H
 
