@@ -14,9 +14,18 @@ using namespace npushmem::api;
 
 namespace {
 
+// Adds the remedy to a failure by a death that the job survives.
+Status with_remedy(const Status& failed) {
+    const Runtime* const up = runtime_unnoted();
+    if (failed.code() != Code::peer_dead || up == nullptr || !up->settings().survives_deaths) return failed;
+    return {failed.code(), failed.message() +
+                               "; after npushmemx_team_shrink of NPUSHMEM_TEAM_WORLD the symmetric heap "
+                               "is shared by the living alone"};
+}
+
 void* report(const char* function, Result<void*> made) {
     if (made.ok()) return made.value();
-    fail_by_value(function, made.status());
+    fail_by_value(function, with_remedy(made.status()));
     return nullptr;
 }
 
@@ -66,7 +75,7 @@ void npushmem_free(void* object) {
     const CollectiveCall in_progress(up->teams().world().calls(), __func__);
     Status freed = same_call(*up);
     if (freed.ok()) freed = up->collective_heap().free(object);
-    if (!freed.ok()) fail(__func__, freed);
+    if (!freed.ok()) fail(__func__, with_remedy(freed));
 }
 
 void* npushmem_realloc(void* object, size_t bytes) {

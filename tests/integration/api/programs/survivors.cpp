@@ -64,7 +64,7 @@ std::vector<int> mortals;
 
 // The PEs that a report names as dead, of waits and of transports, must be some of those.
 void check_named(const std::string& report) {
-    static const std::regex names("PE ([0-9]+) has died|to PE ([0-9]+) failed|not complete: PE ([0-9]+)$");
+    static const std::regex names("PE ([0-9]+) has died|to PE ([0-9]+) failed|not complete: PE ([0-9]+)(?:$|;)");
     bool names_one = false;
     for (std::sregex_iterator found(report.begin(), report.end(), names), end; found != end; ++found) {
         names_one = true;
