@@ -489,7 +489,7 @@ Status alltoallv(Group& group, std::span<const Block> dest, std::span<const Bloc
         mismatch = sizes_differ(group.index(), source[i].bytes, member, there.bytes);
         return {};
     });
-    const Status done = sent.ok() ? complete_and_sync(group) : sent;
+    const Status done = sent.ok() ? complete_and_sync(group) : sync_after(sent, [&group] { return group.sync(); });
     return done.ok() ? mismatch : done;
 }
 

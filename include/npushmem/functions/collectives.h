@@ -42,8 +42,8 @@ NPUSHMEM_PLAIN(alltoallsmem, int, (team, dest, source, dst, sst, bytes), npushme
                const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t bytes)
 
 /* Reductions: element i of every dest combines element i of all sources in the order of the PEs, so that all PEs get
- * the same bits. max and min are NaN if an operand is. Scans combine the sources up to this PE's (inscan), or before it
- * (exscan; zero on PE 0). */
+ * the same bits; a library of NPUSHMEM_COLL_LIBRARY may round sums and products of floats otherwise. max and min are
+ * NaN if an operand is. Scans combine the sources up to this PE's (inscan), or before it (exscan; zero on PE 0). */
 #define NPUSHMEM_X_ONE(NAME, TYPE, OP)                                                                 \
     NPUSHMEM_TYPED(NAME, TYPE, OP, int, (team, dest, source, count), npushmem_team_t team, TYPE* dest, \
                    const TYPE* source, size_t count)
