@@ -50,6 +50,8 @@ public:
     // For RegisteredBuffers, whose buffers are objects of this heap: publishes the record, enters the barrier and
     // compares. All PEs return the failure of any PE, or a difference.
     Status agree(HeapRecord& record, const Status& own);
+    // Returns the number of the next such call, equal on all PEs.
+    [[nodiscard]] std::uint64_t next_call() const { return peers_.next_barrier(); }
     // From now on the object is a registered buffer, which free and reallocate refuse; or no longer.
     void set_buffer(std::uint64_t offset, bool is_buffer);
 

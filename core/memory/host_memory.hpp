@@ -24,10 +24,11 @@
 namespace npushmem {
 
 // The file behind a PE's part of a registered buffer (RegisteredBuffers), from `offset` on. Descriptor -1: none, the
-// buffer is in the PE's slice.
+// buffer is in the PE's slice. `call` is the number of the registration: of a PE that has died, an older one remains.
 struct BufferFile {
     SegmentHandle file;
     std::uint64_t offset = 0;
+    std::uint64_t call = 0;
 };
 
 // Where the slices are in a segment of another job, by its header.

@@ -93,11 +93,12 @@ Result<std::uint64_t> RegisteredBuffers::prepare(const Result<Buffer>& buffer) {
     const Buffer& mine = buffer.value();
     const bool of_file = mine.file.valid();
     BufferFile published;
+    published.call = collective_.next_call();
     if (of_file) {
         struct stat facts {};
         fstat(mine.file.get(), &facts);
-        published = {{getpid(), mine.file.get(), facts.st_dev, facts.st_ino, mine.file_offset + mine.bytes},
-                     mine.file_offset};
+        published.file = {getpid(), mine.file.get(), facts.st_dev, facts.st_ino, mine.file_offset + mine.bytes};
+        published.offset = mine.file_offset;
     }
     if (Status done = memory_.publish_buffer(local_pe_, published); !done.ok()) return done;
     return heap_.allocate(mine.bytes, alignment_of(mine.bytes), of_file ? 0 : mine.bytes);
@@ -113,7 +114,7 @@ Result<void*> RegisteredBuffers::add(void* address, std::uint64_t bytes, int fla
     Status agreed = collective_.agree(record, offset.status());
     Status reverted;
     if (agreed.ok()) {
-        agreed = collective_.agree(record, map(offset.value(), buffer.value()));
+        agreed = collective_.agree(record, map(record.sequence, offset.value(), buffer.value()));
         if (!agreed.ok()) reverted = unmap(offset.value(), buffer.value());
     }
     if (!agreed.ok()) {
@@ -127,9 +128,9 @@ Result<void*> RegisteredBuffers::add(void* address, std::uint64_t bytes, int fla
 }
 
 // A PE's own file is mapped like those of the others, so that its slice has the same pages in all processes.
-Status RegisteredBuffers::map_file_of(int local_pe, std::uint64_t offset, Buffer& buffer) {
+Status RegisteredBuffers::map_file_of(int local_pe, std::uint64_t call, std::uint64_t offset, Buffer& buffer) {
     const BufferFile part = memory_.published_buffer(local_pe);
-    if (part.file.descriptor < 0) return {};
+    if (part.file.descriptor < 0 || part.call != call) return {};
     const auto file = open_shared_file(part.file);
     if (!file.ok()) return file.status();
     Status mapped = map_over(memory_.slice(local_pe) + offset, buffer.bytes, file.value().get(), part.offset);
@@ -137,9 +138,9 @@ Status RegisteredBuffers::map_file_of(int local_pe, std::uint64_t offset, Buffer
     return mapped;
 }
 
-Status RegisteredBuffers::map(std::uint64_t offset, Buffer& buffer) {
+Status RegisteredBuffers::map(std::uint64_t call, std::uint64_t offset, Buffer& buffer) {
     for (int pe = 0; pe < local_pes_; ++pe)
-        if (Status mapped = map_file_of(pe, offset, buffer); !mapped.ok()) return mapped;
+        if (Status mapped = map_file_of(pe, call, offset, buffer); !mapped.ok()) return mapped;
     return buffer.file.valid() ? Status{} : move_to_heap(offset, buffer);
 }
 

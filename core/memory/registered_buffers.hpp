@@ -63,8 +63,8 @@ private:
     // Allocates and publishes this PE's part. Returns its offset.
     Result<std::uint64_t> prepare(const Result<Buffer>& buffer);
     // Maps the files of this host's PEs, then moves a private buffer.
-    Status map(std::uint64_t offset, Buffer& buffer);
-    Status map_file_of(int local_pe, std::uint64_t offset, Buffer& buffer);
+    Status map(std::uint64_t call, std::uint64_t offset, Buffer& buffer);
+    Status map_file_of(int local_pe, std::uint64_t call, std::uint64_t offset, Buffer& buffer);
     Status move_to_heap(std::uint64_t offset, const Buffer& buffer);
     // Reverts `map`. A private buffer for which there is no memory keeps the heap's pages.
     Status unmap(std::uint64_t offset, const Buffer& buffer);

@@ -136,6 +136,19 @@ TEST(RegisteredBuffers, MemoryOfFilesTakesNoMemoryOfTheHeap) {
     });
 }
 
+// As of a PE that has died since: nobody has the file any more.
+TEST(RegisteredBuffers, IgnoreTheFileOfAnEarlierRegistration) {
+    run_buffer_pes(1, [](BufferPe& pe) {
+        const BufferFile stale{{getpid(), 1 << 20, 1, 1, 4096}, 0, 1000};
+        ASSERT_TRUE(pe.memory.publish_buffer(1, stale).ok());
+        RegisteredBuffers of_two(pe.memory, pe.heap, pe.collective, 0, 2);
+        TestPages own(1, false);
+        const auto added = of_two.add(own.base, own.bytes, 0);
+        ASSERT_TRUE(added.ok()) << added.status().message();
+        EXPECT_TRUE(of_two.remove(added.value(), own.bytes).ok());
+    });
+}
+
 // One PE's file is cut between the two barriers, so that no PE can map it.
 TEST(RegisteredBuffers, AMappingThatFailsOnOnePeIsUndoneOnAll) {
     run_buffer_pes(3, [](BufferPe& pe) {
