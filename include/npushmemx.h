@@ -289,7 +289,8 @@ NPUSHMEM_API float npushmemx_bfloat16_to_float(npushmemx_bfloat16_t value);
  *   and maps the heap's pages at its address. A child of fork then shares it, as it shares the heap.
  * - shared memory of one regular file: memfd_create, shm_open, files. It stays where it is; the PEs of the host map the
  *   file too. This process still has a descriptor of the file open, or the file its name. Not over verbs, whose
- *   NIC pins the heap's pages, nor over RDMA devices of libfabric and ucx, which is not detected.
+ *   NIC pins the heap's pages, nor over RDMA devices of libfabric and ucx, which is not detected. Not between
+ *   containers: NPUSHMEM_E_SYSTEM.
  * Shared memory without a file (MAP_ANONYMOUS), of devices, and of shmget fails.
  *
  * The buffer takes `length` bytes of the symmetric heap's address space, rounded up for alignment: raise

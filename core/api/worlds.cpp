@@ -36,6 +36,24 @@ Status read_settings(const char* const* settings, std::map<std::string, std::str
     return {};
 }
 
+// The library checks the rest of a table when it opens the plugin.
+template <class Table>
+Status take_table(const Table* table, const char* kind, std::vector<const Table*>& into) {
+    if (table->struct_size < sizeof(std::uint32_t) * 4 || table->name == nullptr)
+        return {Code::argument,
+                fmt::format("attr has the table of a {} without a size or a name; pass what its entry function returns",
+                            kind)};
+    into.push_back(table);
+    return {};
+}
+
+template <class Table>
+Status take_tables(const Table* const* tables, const char* kind, std::vector<const Table*>& into) {
+    for (; tables != nullptr && *tables != nullptr; ++tables)
+        if (Status taken = take_table(*tables, kind, into); !taken.ok()) return taken;
+    return {};
+}
+
 Status read_attribute(const npushmemx_world_attr_t* attr, WorldRequest& into) {
     if (attr == nullptr || attr->struct_size < sizeof(npushmemx_world_attr_t) ||
         attr->init.struct_size < sizeof(npushmemx_init_attr_t))
@@ -46,10 +64,12 @@ Status read_attribute(const npushmemx_world_attr_t* attr, WorldRequest& into) {
     into.start.rank = attr->init.rank;
     into.start.nranks = attr->init.nranks;
     std::memcpy(into.start.uniqueid.emplace().data(), attr->init.uniqueid.bytes, sizeof attr->init.uniqueid.bytes);
+    if (attr->bootstrap != nullptr)
+        if (Status taken = take_table(attr->bootstrap, "bootstrap", into.plugins.bootstraps); !taken.ok()) return taken;
     into.variables["NPUSHMEM_BOOTSTRAP"] = attr->bootstrap != nullptr ? attr->bootstrap->name : "uid";
-    if (attr->bootstrap != nullptr) into.plugins.bootstraps.push_back(attr->bootstrap);
-    for (const auto* next = attr->transports; next != nullptr && *next != nullptr; ++next)
-        into.plugins.transports.push_back(*next);
+    Status taken = take_tables(attr->transports, "transport", into.plugins.transports);
+    if (taken.ok()) taken = take_tables(attr->collectives, "library of collectives", into.plugins.collectives);
+    if (!taken.ok()) return taken;
     return read_settings(attr->settings, into.variables);
 }
 

@@ -25,6 +25,9 @@
  * while its world is current. A thread that passes an object of the default world's heap while another world is
  * current makes an error, which only NPUSHMEM_CHECK=1 detects: data operations then act on the default world.
  *
+ * A stream belongs to the world that was current when it was first used. It must not be used while another world is
+ * current, which is not detected. Memory must not be registered as a buffer in two worlds.
+ *
  * A world that the program makes has no symmetric variables of the executable, so symmetric are only objects from its
  * npushmem_malloc and related functions. In other respects it is as the default one. Data functions with a context
  * are as fast as in the default world. Those without one are tens of nanoseconds slower than with
@@ -53,8 +56,9 @@ extern "C" {
 
 typedef struct npushmemx_world_s* npushmemx_world_t;
 
-struct npushmem_transport_v1; /* npushmem/plugin/transport.h */
-struct npushmem_bootstrap_v1; /* npushmem/plugin/bootstrap.h */
+struct npushmem_transport_v1;   /* npushmem/plugin/transport.h */
+struct npushmem_bootstrap_v1;   /* npushmem/plugin/bootstrap.h */
+struct npushmem_collectives_v1; /* npushmem/plugin/collectives.h */
 
 /* The lists end with NULL; a null pointer is an empty list. All must live until world_create returns, tables of plugins
  * until the world has ended. */
@@ -70,10 +74,12 @@ typedef struct npushmemx_world_attr_s {
     const struct npushmem_transport_v1* const* transports;
     /* A plugin in the program that is used instead of `uid`; it receives rank, number of ranks and unique id. */
     const struct npushmem_bootstrap_v1* bootstrap;
+    /* Libraries of collectives in the program, which NPUSHMEM_COLL_LIBRARY selects. */
+    const struct npushmem_collectives_v1* const* collectives;
 } npushmemx_world_attr_t;
 
 #define NPUSHMEMX_WORLD_ATTR_INITIALIZER \
-    { sizeof(npushmemx_world_attr_t), 0, NPUSHMEMX_INIT_ATTR_INITIALIZER, 0, 0, 0 }
+    { sizeof(npushmemx_world_attr_t), 0, NPUSHMEMX_INIT_ATTR_INITIALIZER, 0, 0, 0, 0 }
 
 /* Collective over the ranks, as npushmemx_init_attr. *world receives the handle, or NULL after a failure. Does not
  * change the thread's current world. Any threads, also several at the same time for different worlds. */

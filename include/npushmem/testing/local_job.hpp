@@ -76,6 +76,12 @@ public:
         return *this;
     }
 
+    // Provides a library of collectives that is linked into the program; NPUSHMEM_COLL_LIBRARY selects it.
+    LocalJob& add_collectives(const npushmem_collectives_v1& table) {
+        collectives_.push_back(&table);
+        return *this;
+    }
+
     // Runs body(pe) in one thread for each PE, between a start and a finalize: the functions of npushmem act on this
     // job in these threads. Returns how each PE ended: a failed start or end, the message of an exception, or the last
     // failed call of its thread unless the body has cleared it by npushmemx_clear_error. When a PE throws, or the test
@@ -194,6 +200,9 @@ private:
         attr.init.nranks = pes_;
         attr.settings = settings.data();
         attr.transports = transports.data();
+        std::vector<const npushmem_collectives_v1*> collectives = collectives_;
+        collectives.push_back(nullptr);
+        attr.collectives = collectives.data();
         attr.bootstrap = &bootstrap_table();
         npushmemx_world_t world = nullptr;
         current_start() = &start;
@@ -204,7 +213,12 @@ private:
 
     Status run_pe(const Start& start, int pe, const std::function<void(int)>& body) const {
         npushmemx_world_t const world = start_pe(start, pe);
-        if (world == nullptr) return last_failure();
+        if (world == nullptr) {
+            // Also a failure before the PE has joined the others.
+            const Status failed = last_failure();
+            start.ranks->abort(pe, failed.message());
+            return failed;
+        }
         (void)npushmemx_world_make_current(world, nullptr);
         Status thrown;
         try {
@@ -220,8 +234,9 @@ private:
             (void)npushmemx_world_abort(world);
             return thrown;
         }
-        (void)npushmemx_world_destroy(world);
+        const bool left = npushmemx_world_destroy(world) == 0;
         Status ended = last_failure();
+        if (!left) start.ranks->abort(pe, ended.message());  // others may wait for this PE in their ends
         return failed.ok() ? ended : failed;
     }
 
@@ -229,6 +244,7 @@ private:
     std::map<int, std::map<std::string, std::string>> settings_;  // by PE
     std::deque<Given> given_;
     std::vector<const npushmem_transport_v1*> tables_;
+    std::vector<const npushmem_collectives_v1*> collectives_;
 };
 
 }  // namespace npushmem::testing

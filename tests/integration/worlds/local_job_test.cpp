@@ -141,6 +141,18 @@ TEST(LocalJobs, AFailedStartEndsAllPes) {
     EXPECT_EQ(ends[1].code(), Code::plugin_missing);
 }
 
+TEST(LocalJobs, AStartThatFailsBeforeItJoinsEndsAllPes) {
+    const auto ends = LocalJob(3).set("NPUSHMEM_SYMMETRIC_SIZE", "many", 1).try_run([](int) { FAIL() << "it starts"; });
+    for (const Status& end : ends) EXPECT_THAT(end.message(), HasSubstr("NPUSHMEM_SYMMETRIC_SIZE"));
+}
+
+TEST(LocalJobs, APeThatEndsEarlyEndsTheOthers) {
+    const auto ends = LocalJob(2).try_run([](int pe) {
+        if (pe == 0) npushmem_barrier_all();
+    });
+    EXPECT_FALSE(ends[0].ok());
+}
+
 // What a program contains is checked as a file is.
 TEST(LocalJobs, RefuseUnsoundTransports) {
     const auto end_of = [](std::uint64_t capabilities) {

@@ -15,6 +15,7 @@
 
 #include "npushmem.h"
 #include "npushmem/plugin/abi.h"
+#include "npushmem/plugin/transport.h"
 #include "npushmemx.h"
 
 namespace {
@@ -313,6 +314,12 @@ TEST(Worlds, RefuseWrongArguments) {
         attr.settings = settings;
         refused(NPUSHMEM_E_ARGUMENT, npushmemx_world_create(&attr, &world), "expected NPUSHMEM_NAME=value");
     }
+    const npushmem_transport_v1 empty{};
+    const npushmem_transport_v1* const tables[] = {&empty, nullptr};
+    attr.settings = nullptr;
+    attr.transports = tables;
+    refused(NPUSHMEM_E_ARGUMENT, npushmemx_world_create(&attr, &world), "without a size or a name");
+    attr.transports = nullptr;
     const char* const malformed[] = {"NPUSHMEM_SYMMETRIC_SIZE=many", nullptr};
     attr.settings = malformed;
     refused(NPUSHMEM_E_CONFIG, npushmemx_world_create(&attr, &world), "NPUSHMEM_SYMMETRIC_SIZE");
