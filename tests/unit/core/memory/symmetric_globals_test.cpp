@@ -3,6 +3,7 @@
 #include "core/memory/symmetric_globals.hpp"
 
 #include <gmock/gmock.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -10,6 +11,7 @@
 
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -159,6 +161,53 @@ TEST_F(SymmetricGlobalsTest, LosesNoWriteOfOtherThreads) {
     for (auto& thread : threads) thread.join();
     for (std::size_t i = 0; i < writers; ++i)
         EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(variables + (5 * i) * page_size), done[i].load());
+}
+
+// What the handler of the next test writes.
+std::atomic<std::uint64_t>* word_of_handler = nullptr;
+std::atomic<std::uint64_t> handled{0};
+
+void add_in_handler(int /*signal*/) {
+    word_of_handler->fetch_add(1, std::memory_order_relaxed);
+    handled.fetch_add(1, std::memory_order_release);
+}
+
+// The thread that replaces the pages runs handlers too, which write to them.
+TEST_F(SymmetricGlobalsTest, LosesNoWriteOfAHandlerInItsOwnThread) {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "the thread sanitizer's own signal handling is inside the atomics that fault here";
+#endif
+    constexpr std::uint64_t bytes = 2 * one_mib;
+    make_program(bytes, bytes);
+    word_of_handler = reinterpret_cast<std::atomic<std::uint64_t>*>(variables + one_mib);
+    handled = 0;
+    struct sigaction ours {};
+    struct sigaction previous {};
+    ours.sa_handler = add_in_handler;
+    ours.sa_flags = SA_RESTART;
+    ASSERT_EQ(sigaction(SIGUSR1, &ours, &previous), 0);
+    std::atomic<bool> done{false};
+    const pthread_t replacing = pthread_self();
+    std::thread sender([&] {
+        while (!done.load(std::memory_order_relaxed)) {
+            const std::uint64_t seen = handled.load(std::memory_order_acquire);
+            pthread_kill(replacing, SIGUSR1);
+            while (handled.load(std::memory_order_acquire) == seen && !done.load(std::memory_order_relaxed))
+                std::this_thread::yield();
+        }
+    });
+    Status status;
+    for (int round = 0; round < 100 && status.ok(); ++round) {
+        status = share();
+        if (status.ok()) status = data->restore_private();
+        data.reset();
+    }
+    done = true;
+    sender.join();
+    sigaction(SIGUSR1, &previous, nullptr);
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_GT(handled.load(), 0U);
+    EXPECT_EQ(word_of_handler->load(), handled.load());
 }
 
 TEST_F(SymmetricGlobalsTest, AChildOfForkHasItsOwn) {
