@@ -165,11 +165,11 @@ TEST_F(SymmetricGlobalsTest, LosesNoWriteOfOtherThreads) {
 
 // What the handler of the next test writes.
 std::atomic<std::uint64_t>* word_of_handler = nullptr;
-std::atomic<std::uint64_t> handled{0};
+std::atomic<std::uint64_t> calls_of_handler{0};
 
 void add_in_handler(int /*signal*/) {
     word_of_handler->fetch_add(1, std::memory_order_relaxed);
-    handled.fetch_add(1, std::memory_order_release);
+    calls_of_handler.fetch_add(1, std::memory_order_release);
 }
 
 // The thread that replaces the pages runs handlers too, which write to them.
@@ -180,7 +180,7 @@ TEST_F(SymmetricGlobalsTest, LosesNoWriteOfAHandlerInItsOwnThread) {
     constexpr std::uint64_t bytes = 2 * one_mib;
     make_program(bytes, bytes);
     word_of_handler = reinterpret_cast<std::atomic<std::uint64_t>*>(variables + one_mib);
-    handled = 0;
+    calls_of_handler = 0;
     struct sigaction ours {};
     struct sigaction previous {};
     ours.sa_handler = add_in_handler;
@@ -190,9 +190,9 @@ TEST_F(SymmetricGlobalsTest, LosesNoWriteOfAHandlerInItsOwnThread) {
     const pthread_t replacing = pthread_self();
     std::thread sender([&] {
         while (!done.load(std::memory_order_relaxed)) {
-            const std::uint64_t seen = handled.load(std::memory_order_acquire);
+            const std::uint64_t seen = calls_of_handler.load(std::memory_order_acquire);
             pthread_kill(replacing, SIGUSR1);
-            while (handled.load(std::memory_order_acquire) == seen && !done.load(std::memory_order_relaxed))
+            while (calls_of_handler.load(std::memory_order_acquire) == seen && !done.load(std::memory_order_relaxed))
                 std::this_thread::yield();
         }
     });
@@ -206,8 +206,8 @@ TEST_F(SymmetricGlobalsTest, LosesNoWriteOfAHandlerInItsOwnThread) {
     sender.join();
     sigaction(SIGUSR1, &previous, nullptr);
     EXPECT_TRUE(status.ok()) << status.message();
-    EXPECT_GT(handled.load(), 0U);
-    EXPECT_EQ(word_of_handler->load(), handled.load());
+    EXPECT_GT(calls_of_handler.load(), 0U);
+    EXPECT_EQ(word_of_handler->load(), calls_of_handler.load());
 }
 
 TEST_F(SymmetricGlobalsTest, AChildOfForkHasItsOwn) {
