@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -20,6 +19,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/base/deferred_signals.hpp"
 #include "core/base/host_facts.hpp"
 #include "core/base/parse.hpp"
 #include "core/base/poller.hpp"
@@ -112,25 +112,6 @@ bool WriteFaultGuard::needed() {
 }
 
 namespace {
-
-// While this exists, handlers of signals do not run in this thread. One that wrote to a piece would wait for the thread
-// that it interrupted, or, where writes are not held, write to pages that have been copied already.
-class DeferredSignals {
-public:
-    DeferredSignals() {
-        sigset_t deferred;
-        sigfillset(&deferred);
-        for (const int of_an_instruction : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP})
-            sigdelset(&deferred, of_an_instruction);
-        pthread_sigmask(SIG_BLOCK, &deferred, &before_);
-    }
-    DeferredSignals(const DeferredSignals&) = delete;
-    DeferredSignals& operator=(const DeferredSignals&) = delete;
-    ~DeferredSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-private:
-    sigset_t before_{};
-};
 
 // Size of a piece: bounds how long another thread's write waits and how much memory exists twice.
 constexpr std::uint64_t piece_bytes = 4ULL << 20;
@@ -227,7 +208,7 @@ Status SymmetricGlobals::commit(const std::vector<Range>& runs) const {
 Status SymmetricGlobals::share_piece(const Range& piece, std::uint64_t initialised, PageScan& scan) {
     find_runs(piece, initialised, scan);
     if (Status room = commit(scan.runs); !room.ok()) return room;
-    const DeferredSignals deferred;
+    const DeferredSignals deferred;  // as in restore_piece
     block_writes(piece, true);
     find_runs(piece, initialised, scan);  // again: pages touched since
     if (replace(piece, scan)) {
@@ -267,6 +248,8 @@ bool SymmetricGlobals::copy_out(const Range& run) const {
 bool SymmetricGlobals::restore_piece(const Range& piece) {
     void* const copy = map_at(nullptr, piece.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (copy == MAP_FAILED) return false;
+    // A handler in this thread that wrote to the piece would wait for the thread that it interrupted, or, where writes
+    // are not held, write to a page that has been copied already.
     const DeferredSignals deferred;
     block_writes(piece, true);
     const auto first = static_cast<off_t>(backing_.offset + piece.offset);

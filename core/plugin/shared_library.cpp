@@ -17,6 +17,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/base/deferred_signals.hpp"
 #include "core/base/poller.hpp"
 
 namespace npushmem {
@@ -143,16 +144,11 @@ std::string package_of(std::string_view library, std::string_view version) {
 // Restores the signal handlers when it is destroyed. Network libraries replace the handlers of crashes, and some those
 // of interrupts, while they are loaded; the handlers belong to the program, its debugger or its language. A handler
 // that another thread sets meanwhile is lost. Loading takes up to 200 ms, and the handlers of libinfinipath turn every
-// signal into an exit with status 1, so signals are blocked meanwhile and wait for the program's handler. Signals of
-// faults are not blocked: the kernel ends a process without its handler if a fault raises a blocked signal. A thread
-// that the library starts keeps this mask; process-directed signals then go to the program's threads.
+// signal into an exit with status 1, so signals wait meanwhile for the program's handler. A thread that the library
+// starts keeps the mask; process-directed signals then go to the program's threads.
 class SignalHandlerGuard {
 public:
     SignalHandlerGuard() {
-        sigset_t blocked;
-        ::sigfillset(&blocked);
-        for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) ::sigdelset(&blocked, fault);
-        blocked_ = ::pthread_sigmask(SIG_BLOCK, &blocked, &mask_) == 0;
         for (int signal = 1; signal < NSIG; ++signal)
             known_[signal] = ::sigaction(signal, nullptr, &before_[signal]) == 0;
     }
@@ -164,16 +160,14 @@ public:
                 now.sa_sigaction == before_[signal].sa_sigaction && now.sa_flags == before_[signal].sa_flags;
             if (!same) (void)::sigaction(signal, &before_[signal], nullptr);
         }
-        if (blocked_) (void)::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
     }
     SignalHandlerGuard(const SignalHandlerGuard&) = delete;
     SignalHandlerGuard& operator=(const SignalHandlerGuard&) = delete;
 
 private:
+    const DeferredSignals deferred_;  // first: until the handlers are restored
     std::array<struct sigaction, NSIG> before_{};
     std::array<bool, NSIG> known_{};
-    sigset_t mask_{};
-    bool blocked_ = false;
 };
 
 }  // namespace
