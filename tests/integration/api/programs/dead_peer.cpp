@@ -131,6 +131,15 @@ void check_collectives(const Memory& memory, npushmem_team_t team) {
     }
 }
 
+void create_layer_of_the_world() {
+    npushmemx_moe_config_t config = NPUSHMEMX_MOE_CONFIG_INITIALIZER;
+    config.experts = config.top_k = 1;
+    config.hidden = config.max_tokens = 4;
+    npushmemx_moe_t* layer = nullptr;
+    (void)npushmemx_moe_create(&config, &layer);
+    require(layer == nullptr, "a failed call returned a layer");
+}
+
 void check_heap(const Memory& memory) {
     constexpr std::string_view remedy = "npushmemx_team_shrink of NPUSHMEM_TEAM_WORLD";
     const auto is_null = [](const void* made) { require(made == nullptr, "a failed call returned memory"); };
@@ -144,13 +153,7 @@ void check_heap(const Memory& memory) {
         "realloc", [&] { is_null(npushmem_realloc(memory.dest, 4096)); }, remedy);
     needs_the_dead(
         "free", [&] { npushmem_free(memory.dest); }, remedy);
-    npushmemx_moe_config_t config = NPUSHMEMX_MOE_CONFIG_INITIALIZER;
-    config.experts = config.top_k = 1;
-    config.hidden = config.max_tokens = 4;
-    npushmemx_moe_t* layer = nullptr;
-    needs_the_dead(
-        "moe_create", [&] { (void)npushmemx_moe_create(&config, &layer); }, remedy);
-    require(layer == nullptr, "a failed call returned a layer");
+    needs_the_dead("moe_create", create_layer_of_the_world, remedy);
 }
 
 // A team without the dead PE: 0 and 1, or 3 alone.
@@ -194,12 +197,7 @@ void check_life_after(Memory& memory, npushmem_team_t team) {
         require(memory.dest != nullptr && memory.dest[0] % 100 < 3, "realloc has lost the content");
         if (i < 2) goes_on("free", [&] { npushmem_free(memory.dest); });
     }
-    npushmemx_moe_config_t config = NPUSHMEMX_MOE_CONFIG_INITIALIZER;
-    config.experts = config.top_k = 1;
-    config.hidden = config.max_tokens = 4;
-    npushmemx_moe_t* layer = nullptr;
-    needs_the_dead("moe_create on the world", [&] { (void)npushmemx_moe_create(&config, &layer); });
-    require(layer == nullptr, "a layer with the dead PE");
+    needs_the_dead("moe_create on the world", create_layer_of_the_world);
     for (const int mode : {NPUSHMEMX_MOE_DIRECT, NPUSHMEMX_MOE_CHUNKED, NPUSHMEMX_MOE_STREAM}) {
         npushmem::api_test::TeamLayer of_team;
         goes_on("moe_create", [&] { (void)of_team.create(team, mode); });

@@ -26,6 +26,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/integration/api/programs/team_layer.hpp"
+
 namespace {
 
 [[noreturn]] void complain(const std::string& what) {
@@ -258,45 +260,17 @@ Work verify_formation(Memory& memory, npushmem_team_t team) {
     return use(made, size);
 }
 
-// Allocates, and runs a layer on the team whose experts return their rows: out is the sum of the weights times the row.
+// Allocates, and runs a layer on the team.
 Work verify_layer(npushmem_team_t team) {
-    const int size = npushmem_team_n_pes(team);
-    const int rank = npushmem_team_my_pe(team);
-    constexpr int hidden = 24;
-    constexpr int tokens = 5;
-    npushmemx_moe_config_t config = NPUSHMEMX_MOE_CONFIG_INITIALIZER;
-    config.experts = 2 * size + 1;
-    config.top_k = 2;
-    config.hidden = hidden;
-    config.max_tokens = tokens;
-    config.capacity = static_cast<std::int64_t>(tokens) * 2 * size;
-    config.input_type = config.output_type = NPUSHMEMX_MOE_FLOAT;
-    config.mode = size % 2 == 0 ? NPUSHMEMX_MOE_DIRECT : NPUSHMEMX_MOE_STREAM;
-    config.team = team;
-    npushmemx_moe_t* moe = nullptr;
-    (void)npushmemx_moe_create(&config, &moe);
+    npushmem::api_test::TeamLayer layer;
+    (void)layer.create(team, npushmem_team_n_pes(team) % 2 == 0 ? NPUSHMEMX_MOE_DIRECT : NPUSHMEMX_MOE_STREAM);
     if (result() == Work::interrupted) return Work::interrupted;
-    std::vector<float> in(tokens * hidden), out(tokens * hidden);
-    std::vector<std::int32_t> experts;
-    std::vector<float> weights;
-    for (int t = 0; t < tokens; ++t) {
-        for (int c = 0; c < hidden; ++c)
-            in[static_cast<std::size_t>(t * hidden + c)] = static_cast<float>(rank * 100 + t * 10 + c);
-        for (int k = 0; k < 2; ++k) {
-            experts.push_back((rank + t * 3 + k * size) % config.experts);
-            weights.push_back(k == 0 ? 2.0F : 0.5F);
-        }
-    }
-    void* x = nullptr;
-    int code = npushmemx_moe_dispatch(moe, tokens, in.data(), experts.data(), weights.data(), &x);
-    if (code == 0) code = npushmemx_moe_combine(moe, x, out.data());
+    std::string wrong;
+    const int code = layer.pass(0, wrong);
     const Work done = result();
     require(code == 0 || done == Work::interrupted, "a layer failed without a report");
-    if (code == 0)
-        for (std::size_t i = 0; i < out.size(); ++i)
-            if (out[i] != 2.5F * in[i])
-                complain(fmt::format("element {} of a layer is {}, not {}", i, out[i], 2.5F * in[i]));
-    npushmemx_moe_destroy(moe);
+    if (!wrong.empty()) complain(wrong);
+    layer.destroy();
     return result() == Work::interrupted ? Work::interrupted : done;
 }
 

@@ -60,7 +60,7 @@ public:
 
 private:
     static constexpr int top_k = 2;
-    static constexpr int hidden = 12;
+    static constexpr int hidden = 24;
     static constexpr int tokens = 5;
 
     // Not a multiple of the ranks.
