@@ -36,7 +36,16 @@ bool raise_loopback() {
     return up;
 }
 
-bool mount_tmpfs(const char* folder, const char* options) { return ::mount("tmpfs", folder, "tmpfs", 0, options) == 0; }
+bool make_private(const char* mount_point) {
+    return ::mount(nullptr, mount_point, nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+}
+
+// For this process and its children only. In a chroot "/" may be no mount point; what is mounted on the folder's own
+// mount then stays here too.
+bool mount_private_tmpfs(const char* folder, const char* options) {
+    return ::unshare(CLONE_NEWNS) == 0 && (make_private("/") || make_private(folder)) &&
+           ::mount("tmpfs", folder, "tmpfs", 0, options) == 0;
+}
 
 bool limit(__rlimit_resource resource, rlim_t value) {
     const rlimit both{value, value};
@@ -50,7 +59,7 @@ bool limit_processes(rlim_t count) {
 }
 
 bool fill_disk() {
-    if (!mount_tmpfs("/mnt", "size=1m,mode=1777")) return false;
+    if (!mount_private_tmpfs("/mnt", "size=1m,mode=1777")) return false;
     const int file = ::open("/mnt/full", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     const std::string block(4096, 'x');
     while (::write(file, block.data(), block.size()) > 0) {
@@ -62,11 +71,10 @@ bool fill_disk() {
 }
 
 bool limit_files(std::string_view kind) {
-    if (::unshare(CLONE_NEWNS) != 0) return false;
-    if (kind == "shm-tiny") return mount_tmpfs("/dev/shm", "size=4k,mode=1777");
-    if (kind == "shm-read-only") return mount_tmpfs("/dev/shm", "ro,size=1m");
+    if (kind == "shm-tiny") return mount_private_tmpfs("/dev/shm", "size=4k,mode=1777");
+    if (kind == "shm-read-only") return mount_private_tmpfs("/dev/shm", "ro,size=1m");
     if (kind == "disk-full") return fill_disk();
-    return mount_tmpfs("/proc", "ro,size=1m");
+    return mount_private_tmpfs("/proc", "ro,size=1m");
 }
 
 void add_inet_sockets(const char* table, std::set<std::string>& out) {
@@ -84,9 +92,9 @@ void add_inet_sockets(const char* table, std::set<std::string>& out) {
 }  // namespace
 
 std::string enter_private_namespaces() {
-    if (::unshare(CLONE_NEWNS | CLONE_NEWNET) != 0) return cannot("unshare");
-    if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return cannot("mount --make-rprivate /");
-    if (!mount_tmpfs("/dev/shm", "mode=1777")) return cannot("mount of /dev/shm");
+    if (!mount_private_tmpfs("/dev/shm", "mode=1777")) return cannot("a private mount of /dev/shm");
+    // Last: without its loopback a network of its own would fail every job.
+    if (::unshare(CLONE_NEWNET) != 0) return cannot("a private network");
     return raise_loopback() ? "" : cannot("SIOCSIFFLAGS");
 }
 
