@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
 
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/remote_launch.hpp"
@@ -75,9 +76,13 @@ Commands JobState::pe_ended(const ExitRecord& end, const std::string& text, Cloc
     if (scope_ == Scope::agents) cause_search_.exits_flushed_on_host(end.pe, now);
     if (ended_ < npes_) return commands;
     if (phase_ == Phase::running && !cause_search_.empty()) {
-        commands = end_for_deferred_failure(now);
+        Commands failure = end_for_deferred_failure(now);
+        commands.signals = failure.signals;
         // The job's launcher has received the requests of the host agent, and names the PE.
-        if (scope_ == Scope::host) commands.messages = {}, commands.outcome.reset();
+        if (scope_ != Scope::host) {
+            std::ranges::move(failure.messages, std::back_inserter(commands.messages));
+            commands.outcome = failure.outcome;
+        }
     }
     commands.close = close_job().close;
     return commands;

@@ -106,6 +106,29 @@ TEST(JobState, AHostAgentReportsTheDeathsThatItsJobSurvives) {
     EXPECT_EQ(job.exit_status(), 128 + SIGKILL);
 }
 
+// The others may end first: they cannot start without it.
+TEST(JobState, ADeathThatIsReportedLastIsNamedToo) {
+    JobState state(2, start, std::nullopt, Scope::job, true);
+    for (int pe = 0; pe < 2; ++pe) state.pe_started();
+    (void)state.exit_requested(cannot_go_on, start);
+    (void)state.pe_ended(exited(cannot_go_on.pe, 1), "PE 1 exited", start);
+    const Commands last = state.pe_ended(exited(0, 3), "PE 0 exited with status 3", start);
+    EXPECT_THAT(last.messages, ElementsAre("PE 0 exited with status 3", "PE 1 cannot go on, as it has reported above"));
+    EXPECT_TRUE(last.close);
+    EXPECT_EQ(state.exit_status(), 3);
+}
+
+TEST(JobState, AHostAgentReportsADeathThatIsItsLastEnd) {
+    JobState agent(2, start, std::nullopt, Scope::host, true);
+    for (int pe = 0; pe < 2; ++pe) agent.pe_started();
+    (void)agent.exit_requested(cannot_go_on, start);
+    (void)agent.pe_ended(exited(cannot_go_on.pe, 1), "PE 1 exited", start);
+    const Commands last = agent.pe_ended(killed(0, SIGKILL), "PE 0 died", start);
+    EXPECT_THAT(last.messages, IsEmpty());
+    EXPECT_EQ(last.outcome, (Outcome{128 + SIGKILL, "PE 0 died"}));
+    EXPECT_TRUE(last.close);
+}
+
 TEST(JobState, TheEndOfAnAgentWhosePesDiedIsNotReportedAgain) {
     JobState state(2, start, std::nullopt, Scope::agents, true);
     for (int host = 0; host < 2; ++host) state.pe_started();
