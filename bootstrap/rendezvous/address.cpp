@@ -111,7 +111,7 @@ std::string Address::host_text() const {
     if (!given()) return "(none)";
     std::array<char, INET6_ADDRSTRLEN> text{};
     ::inet_ntop(kernel_family(family_), host_.data(), text.data(), text.size());
-    return text.data();
+    return scope_ == 0 ? text.data() : fmt::format("{}%{}", text.data(), scope_);
 }
 
 std::string Address::text() const {

@@ -27,7 +27,7 @@ public:
     Address() = default;
     // Converts the kernel's form; family none if it is neither AF_INET nor AF_INET6.
     static Address from(const sockaddr& kernel_form);
-    // Accepts "10.0.0.1" or "fe80::1", no names.
+    // Accepts "10.0.0.1", "fe80::1" or "fe80::1%2" (interface 2), no names of hosts.
     static Result<Address> parse(const std::string& numeric_host, std::uint16_t port);
     // Like parse, but resolves names; that may take as long as the resolver's timeouts.
     static Result<Address> resolve(const std::string& host, std::uint16_t port, Family wanted);
@@ -40,6 +40,7 @@ public:
     [[nodiscard]] Address with_port(std::uint16_t port) const;
     [[nodiscard]] bool is_loopback() const;
     [[nodiscard]] bool is_link_local() const;
+    // What parse() accepts.
     [[nodiscard]] std::string host_text() const;
     // "10.0.0.1:4000", "[::1]:4000".
     [[nodiscard]] std::string text() const;
@@ -56,7 +57,7 @@ public:
 private:
     Family family_ = Family::none;
     std::uint16_t port_ = 0;
-    std::uint32_t scope_ = 0;           // interface index of a link-local IPv6 address
+    std::uint32_t scope_ = 0;           // interface index of an IPv6 address; 0: none
     std::array<std::byte, 16> host_{};  // network order; IPv4 uses the first four
 };
 

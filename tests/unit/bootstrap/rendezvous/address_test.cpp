@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/rendezvous/address.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 namespace npushmem::rendezvous {
@@ -18,6 +19,16 @@ TEST(Address, ReadsAndPrintsBothFamilies) {
     EXPECT_EQ(address("10.1.2.3").family(), Family::v4);
     EXPECT_EQ(address("::1").family(), Family::v6);
     EXPECT_FALSE(Address::parse("no numeric host", 1).ok());
+}
+
+// The interface of a link-local address is part of it: without it, connecting fails.
+TEST(Address, PrintsTheInterfaceOfAScopedAddress) {
+    for (const char* const text : {"fe80::1%1", "::%1"}) {
+        const auto address = Address::parse(text, 4000);
+        ASSERT_TRUE(address.ok()) << address.status();
+        EXPECT_EQ(address.value().host_text(), text);
+        EXPECT_EQ(address.value().text(), fmt::format("[{}]:4000", text));
+    }
 }
 
 TEST(Address, DetectsLoopbackAndLinkLocal) {
