@@ -188,10 +188,20 @@ void UcxWire::dispatch_event(network::WireListener& listener, Event& event) {
 
 bool UcxWire::progress(network::WireListener& listener) {
     events_.set_armed(false);
+    MemoryFailures& failures = events_.memory_failures();
+    const MemoryFailures::Counting counting(failures);
     const bool active = workers_.progress();
     std::vector<Event> events = events_.take();
     for (Event& event : events) dispatch_event(listener, event);
+    if (!events.empty()) failures.reset();
+    if (failures.are_lasting()) lose_peers(listener);
     return active || !events.empty();
+}
+
+void UcxWire::lose_peers(network::WireListener& listener) {
+    events_.memory_failures().reset();
+    for (const int pe : workers_.peers())
+        listener.lost({pe}, Code::memory, "UCX cannot allocate its buffers: raise the limit of memory");
 }
 
 bool UcxWire::prepare_to_wait(network::WakeEvents /*what*/) {

@@ -64,6 +64,7 @@ private:
     Code outcome(ucs_status_ptr_t posted, network::WireContext& context, const char* what);
     void dispatch_event(network::WireListener& listener, Event& event);
     void forget_events(network::LaneId lane_id);
+    void lose_peers(network::WireListener& listener);
 
     // Destroyed in reverse order: closing the workers completes operations, and the context outlives its workers.
     MessageBuffers buffers_{send_count};

@@ -113,7 +113,9 @@ void Worker::flush(const Endpoint& endpoint, Worker& first, Time deadline) {
     const ucp_request_param_t plain{};
     const ucs_status_ptr_t flush = ucp_ep_flush_nbx(endpoint.handle, &plain);
     if (flush == nullptr || UCS_PTR_IS_ERR(flush)) return;
-    while (ucp_request_check_status(flush) == UCS_INPROGRESS && !endpoint.lost &&
+    MemoryFailures& failures = endpoint.events->memory_failures();
+    const MemoryFailures::Counting counting(failures);
+    while (ucp_request_check_status(flush) == UCS_INPROGRESS && !endpoint.lost && !failures.are_lasting() &&
            std::chrono::steady_clock::now() < deadline)
         if (!drive(first)) std::this_thread::yield();
     ucp_request_free(flush);

@@ -15,6 +15,7 @@
 
 #include "core/base/poller.hpp"
 #include "transports/network/wire.hpp"
+#include "transports/ucx/memory_failures.hpp"
 
 namespace npushmem::ucx {
 
@@ -71,6 +72,8 @@ public:
     // Armed: a thread may be waiting for the descriptor, and the next event wakes it.
     void set_armed(bool armed) { armed_ = armed; }
 
+    [[nodiscard]] MemoryFailures& memory_failures() { return memory_failures_; }
+
     // UCX's callbacks; scratch[0] of a posted context and the argument of on_message are the queue.
     static void on_done(void* request, ucs_status_t status, void* context);
     static ucs_status_t on_message(void* queue, const void* header, std::size_t header_bytes, void* data,
@@ -78,6 +81,7 @@ public:
 
 private:
     std::vector<Event> events_;
+    MemoryFailures memory_failures_;
     bool armed_ = false;
     FileDescriptor wakeup_;  // an eventfd
 };

@@ -11,7 +11,8 @@ namespace npushmem::ucx {
 namespace {
 
 constexpr unsigned no_key = 0;
-constexpr std::chrono::seconds flush_timeout{10};
+// A peer without free descriptors never accepts the connection.
+constexpr std::chrono::seconds flush_timeout{4};
 
 }  // namespace
 
@@ -135,6 +136,12 @@ bool WorkerTable::close(network::LaneId lane_id) {
     worker.disconnect(lane_id.pe, workers_[0]);
     if (!worker.has_endpoints()) worker.close(workers_[0]);
     return true;
+}
+
+std::vector<int> WorkerTable::peers() const {
+    std::vector<int> out;
+    for (const auto& [pe, address] : addresses_) out.push_back(pe);
+    return out;
 }
 
 bool WorkerTable::progress() {

@@ -30,6 +30,7 @@ public:
     Status open(ucp_context_h context);
     Result<Bytes> address() const;
     Status add_peer(int pe, std::span<const std::byte> address);
+    [[nodiscard]] std::vector<int> peers() const;
 
     // Null on failure; sets failure().
     ucp_ep_h endpoint_for(network::LaneId lane_id);
