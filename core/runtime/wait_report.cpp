@@ -94,7 +94,7 @@ std::string describe_call(const PeWait& wait) {
     std::string text(text_of(wait.call));
     if (wait.call_number != 0) text += fmt::format(" #{}", wait.call_number);
     if (!text_of(wait.team).empty())
-        text += fmt::format("{}of the team {}", text.empty() ? "" : " ", text_of(wait.team));
+        text += fmt::format("{}the team {}", text.empty() ? "" : " of ", text_of(wait.team));  // during init: no call
     return text;
 }
 

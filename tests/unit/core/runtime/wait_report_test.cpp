@@ -49,6 +49,12 @@ TEST(WaitReport, NamesTheObjectAndThePeOfAWaitOutsideOfCollectives) {
                             "PE 1 has waited 3.0 s for a put from PE 7"));
 }
 
+// In npushmem_init.
+TEST(WaitReport, NamesTheTeamOfABarrierOutsideOfACall) {
+    EXPECT_THAT(describe_progress(std::vector{waiting_pe(0, "", 0, 4)}, report_time),
+                ElementsAre("PE 0 has waited 4.0 s in the team world for a barrier"));
+}
+
 TEST(WaitReport, NamesPesThatDoNotRunTheProgram) {
     PeProgress ended = waiting_pe(0, "npushmem_barrier_all", 1, 1);
     ended.alive = false;
