@@ -108,14 +108,20 @@ SymmetricGlobals* static_data() {
 // gets its own copy of the executable's variables, as of all memory that is not shared.
 thread_local SymmetricGlobals* forked = nullptr;
 
+void detach_from(World& world) {
+    if (Runtime* const up = world.runtime.load(std::memory_order_relaxed); up != nullptr)
+        up->slices().host_memory().hide_life_in_child();
+    world.runtime.store(nullptr, std::memory_order_relaxed);
+}
+
 // A child of a PE is not a PE: it has the parent's connections, but not the threads that drive them. Its calls fail, as
 // before a start. Threads that do not exist here may hold the locks, so the child touches nothing that needs one.
 void detach_forked_child() {
     Library& lib = library();
     if (lib.jobs.load(std::memory_order_relaxed) == 0) return;
     lib.forked_child.store(true, std::memory_order_relaxed);
-    default_world.runtime.store(nullptr, std::memory_order_relaxed);
-    for (OwnWorld& own : lib.worlds) own.world.runtime.store(nullptr, std::memory_order_relaxed);
+    detach_from(default_world);
+    for (OwnWorld& own : lib.worlds) detach_from(own.world);
     default_context = {};
     clear_contexts();
     forget_unchecked_failures();  // the parent's failures are not the child's

@@ -200,6 +200,7 @@ SharedSegment::SharedSegment(SharedSegment&& other) noexcept { *this = std::move
 
 SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
     std::swap(descriptor_, other.descriptor_);
+    std::swap(holder_, other.holder_);
     std::swap(bytes_, other.bytes_);
     std::swap(base_, other.base_);
     std::swap(where_, other.where_);
@@ -232,8 +233,9 @@ Status SharedSegment::map() {
 
 namespace {
 
-// A lock of an open file: the kernel releases it when the last descriptor of that file is closed, by the end of its
-// process at the latest. A child of fork shares it until it ends or executes another program.
+// A lock of an open file: the kernel releases it when the file is closed for the last time, by the end of its process
+// at the latest. A child of fork has the file open too, until it ends, executes another program or calls
+// release_in_child. A mapping would keep the file open, so the one with the locks is not that of the mapping.
 struct flock lock_of(int slot) {
     struct flock lock {};
     lock.l_type = F_WRLCK;
@@ -246,8 +248,13 @@ struct flock lock_of(int slot) {
 }  // namespace
 
 Status SharedSegment::hold(int slot) {
+    if (!holder_.valid()) {
+        const std::string path = fmt::format("/proc/self/fd/{}", descriptor_.get());
+        holder_ = FileDescriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
+        if (!holder_.valid()) return failed(fmt::format("cannot open {} again through {}", where_, path), errno);
+    }
     struct flock lock = lock_of(slot);
-    if (::fcntl(descriptor_.get(), F_OFD_SETLK, &lock) == 0) return {};
+    if (::fcntl(holder_.get(), F_OFD_SETLK, &lock) == 0) return {};
     return failed(fmt::format("cannot lock byte {} of {}", slot, where_), errno);
 }
 

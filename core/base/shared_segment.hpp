@@ -63,6 +63,8 @@ public:
                   std::chrono::milliseconds lock_timeout = std::chrono::minutes(1));
     // Takes a lock that the process holds as long as it lives and has the segment open. `slot`: any number.
     Status hold(int slot);
+    // For a child of fork, which shares the locks of its parent: gives them up, so that they are the parent's alone.
+    void release_in_child() { holder_.reset(); }
     // Returns whether another process holds that lock. Costs one system call.
     [[nodiscard]] bool is_held(int slot) const;
 
@@ -81,6 +83,7 @@ private:
     Status commit_piece(std::uint64_t offset, std::uint64_t bytes, std::uint64_t wanted);
 
     FileDescriptor descriptor_;
+    FileDescriptor holder_;  // the file opened again, with the locks of `hold`; invalid: there are none
     std::uint64_t bytes_ = 0;
     std::byte* base_ = nullptr;
     std::string where_;  // for messages: the backing store

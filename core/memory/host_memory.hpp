@@ -74,6 +74,8 @@ public:
 
     // Shows PEs that do not see this PE's process that it lives, from now until it ends; and whether such a PE does.
     Status show_life(int local_pe) { return segment_.hold(local_pe); }
+    // For a child of fork, which is not the PE.
+    void hide_life_in_child() { segment_.release_in_child(); }
     [[nodiscard]] bool shows_life(int local_pe) const { return segment_.is_held(local_pe); }
     [[nodiscard]] int descriptor() const { return segment_.descriptor(); }
 

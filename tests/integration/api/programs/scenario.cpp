@@ -27,6 +27,7 @@
 //     report=<word>    "<rank> <word> <pid>" on the descriptor RUN_TEST_REPORT
 //     hold             waits until the test closes the pipe SCENARIO_GO
 //     names=<folder>   the names in a folder, to standard output
+//     fork             makes a child that does nothing, for at most two minutes
 //     pause  exit=<status>  die=<signal>
 #include <dirent.h>
 #include <fmt/format.h>
@@ -242,6 +243,12 @@ private:
         {"report", [this](const std::string& word) { report(word); }},
         {"hold", [](const std::string&) { hold(); }},
         {"names", [](const std::string& folder) { names(folder); }},
+        {"fork",
+         [](const std::string&) {
+             if (::fork() != 0) return;
+             ::alarm(120);
+             for (;;) ::pause();
+         }},
         {"pause",
          [](const std::string&) {
              for (;;) ::pause();

@@ -97,6 +97,36 @@ TEST(SharedSegment, EndsAProcessesHoldWithIt) {
     for (const int fd : {ready[0], ready[1], end[0], end[1]}) ::close(fd);
 }
 
+// A child of fork has its parent's mapping and open files.
+TEST(SharedSegment, AChildOfForkGivesItsParentsHoldUp) {
+    auto watching = SharedSegment::create(mebibyte, "");
+    ASSERT_TRUE(watching.ok());
+    std::array<int, 2> end{};
+    ASSERT_EQ(::pipe(end.data()), 0);
+    const pid_t parent = ::fork();
+    if (parent == 0) {
+        auto own = SharedSegment::attach(watching.value().handle());
+        if (!own.ok() || !own.value().hold(1).ok()) ::_exit(1);
+        std::array<int, 2> released{};
+        char byte = 0;
+        if (::pipe(released.data()) != 0) ::_exit(2);
+        if (::fork() == 0) {
+            own.value().release_in_child();
+            ::close(end[1]);  // so that the test's end is this child's
+            (void)!::write(released[1], &byte, 1);
+            (void)!::read(end[0], &byte, 1);
+            ::_exit(0);
+        }
+        (void)!::read(released[0], &byte, 1);
+        ::_exit(watching.value().is_held(1) ? 0 : 3);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(parent, &status, 0), parent);
+    EXPECT_EQ(status, 0) << "the parent holds it after its child has given it up";
+    EXPECT_FALSE(watching.value().is_held(1)) << "the child, which lives, holds nothing";
+    for (const int fd : end) ::close(fd);
+}
+
 // A descriptor from another process: not the file that its sender has open, whose locks it would share.
 TEST(SharedSegment, IsAttachedByADescriptorToo) {
     auto first = SharedSegment::create(mebibyte, "");
