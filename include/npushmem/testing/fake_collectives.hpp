@@ -193,8 +193,9 @@ private:
     template <class T>
     static T combine(std::uint32_t operation, T a, T b) {
         switch (operation) {
-            case NPUSHMEM_COLL_MAX: return std::max(a, b);
-            case NPUSHMEM_COLL_MIN: return std::min(a, b);
+            // Of a NaN, which is in no order, the sum is NaN.
+            case NPUSHMEM_COLL_MAX: return a <= b ? b : b <= a ? a : a + b;
+            case NPUSHMEM_COLL_MIN: return a <= b ? a : b <= a ? b : a + b;
             case NPUSHMEM_COLL_SUM: return a + b;
             case NPUSHMEM_COLL_PROD: return a * b;
             default: break;

@@ -4,6 +4,7 @@
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -42,6 +43,8 @@ enum class Defect {
     other_types_on_pe_1,
     code_replaced,
     unknown_accepted,
+    nan_ignored,
+    own_source_first,
 };
 
 class DefectiveFake final : public FakeCollectives {
@@ -77,6 +80,9 @@ protected:
         if (defect_ == Defect::wrong_order) std::swap(used.front(), used.back());
         if (defect_ == Defect::member_left_out && used.size() > 2) used.pop_back();
         if (defect_ == Defect::wrong_block) index = 0;
+        if (defect_ == Defect::own_source_first && call.collective == NPUSHMEM_COLL_REDUCE)
+            std::swap(used.front(), used[static_cast<std::size_t>(index)]);
+        if (defect_ == Defect::nan_ignored && call.collective == NPUSHMEM_COLL_REDUCE) replace_nan(call, used);
         FakeCollectives::write_result(call, used, index, dest);
         if (defect_ == Defect::root_written && call.collective == NPUSHMEM_COLL_BROADCAST) dest[0] = std::byte{1};
         const bool in_place = call.collective == NPUSHMEM_COLL_REDUCESCATTER && call.dest == call.source;
@@ -84,6 +90,17 @@ protected:
     }
 
 private:
+    static void replace_nan(const npushmem_coll_call& call, Sources& sources) {
+        if (call.type != NPUSHMEM_COLL_F64 || call.operation != NPUSHMEM_COLL_MAX) return;
+        for (auto& source : sources)
+            for (std::size_t at = 0; at < source.size(); at += sizeof(double)) {
+                double value = 0;
+                std::memcpy(&value, source.data() + at, sizeof value);
+                value = value == value ? value : -1e300;
+                std::memcpy(source.data() + at, &value, sizeof value);
+            }
+    }
+
     int pe_;
     Defect defect_;
 };
@@ -113,6 +130,9 @@ const SeededDefect seeded_defects[] = {
     {"other_types_on_pe_1", Defect::other_types_on_pe_1, "supports_what_exists", "all_agree"},
     {"code_replaced", Defect::code_replaced, "a_failed_exchange_fails_create_team", "not the code of the exchange"},
     {"unknown_accepted", Defect::unknown_accepted, "unknown_calls_are_refused", "unsupported"},
+    {"nan_ignored", Defect::nan_ignored, "propagates_nan", "has a NaN"},
+    {"own_source_first", Defect::own_source_first, "rounds_alike_on_every_member", "different bits"},
+    {"member_left_out_of_floats", Defect::member_left_out, "rounds_alike_on_every_member", "not near the exact result"},
 };
 
 const CollectivesCase& case_of(const std::string& name) {
