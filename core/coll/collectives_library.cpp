@@ -231,6 +231,7 @@ Status LibraryTeam::create() {
     if (created.ok() && !agreed.ok()) library_.instance().destroy_team(id_);
     if (creation.is_broken()) return agreed;
     state_ = agreed.ok() ? State::created : State::refused;
+    refusal_ = agreed;
     library_.log(agreed.ok() ? fmt::format("the team {} uses {}", description_.name, library_.name())
                              : fmt::format("the team {} uses npushmem's own collectives and not {}: {}",
                                            description_.name, library_.name(), agreed.message()));

@@ -112,6 +112,9 @@ public:
     // Replaces the rules of the tuning file; equal on all members.
     void select(Selection selection) { selection_ = selection; }
 
+    // Returns why the library does not serve the team, as its first call has found, equally on all members; ok: it
+    // does, or no call has asked.
+    [[nodiscard]] const Status& refusal() const { return refusal_; }
     // Returns why the last call failed; ok: none has.
     [[nodiscard]] const Status& failure() const { return failure_; }
 
@@ -131,6 +134,7 @@ private:
     Selection selection_ = Selection::by_rules;
     State state_ = State::unused;
     std::uint64_t id_ = 0;
+    Status refusal_;
     Status failure_;
 };
 

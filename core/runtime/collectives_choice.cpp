@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "core/base/parse.hpp"
 #include "core/runtime/start_exchange.hpp"
 
 namespace npushmem {
@@ -65,6 +67,19 @@ Result<CollectivesChoice> choose_collectives(const Settings& settings, Bootstrap
     return CollectivesChoice{
         std::make_unique<coll::CollectivesLibrary>(name, std::move(library), agreed, tuning, std::move(log)),
         std::move(text)};
+}
+
+std::vector<std::string> unknown_libraries(const barrier::Tuning& tuning, std::vector<std::string> known) {
+    known.emplace_back("npushmem");
+    std::vector<std::string> sentences;
+    for (const barrier::LibraryRule& rule : tuning.library_rules()) {
+        if (std::ranges::find(known, rule.library) != known.end()) continue;
+        const std::string near = nearest(rule.library, known);
+        sentences.push_back(fmt::format(
+            "{}, line {}: there is no library '{}' of collectives; npushmem serves the calls of this rule{}",
+            tuning.name(), rule.line, rule.library, near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+    }
+    return sentences;
 }
 
 }  // namespace npushmem

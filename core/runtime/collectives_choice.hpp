@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/coll/collectives_library.hpp"
 #include "core/runtime/start_request.hpp"
@@ -25,5 +26,8 @@ struct CollectivesChoice {
 Result<CollectivesChoice> choose_collectives(const Settings& settings, Bootstrap& bootstrap,
                                              const std::function<Result<OwnedCollectives>()>& open,
                                              const barrier::Tuning& tuning, coll::CollectivesLibrary::LogLine log);
+
+// Returns one sentence for each rule of the tuning file that selects a library that is not among `known`.
+std::vector<std::string> unknown_libraries(const barrier::Tuning& tuning, std::vector<std::string> known);
 
 }  // namespace npushmem

@@ -198,9 +198,11 @@ Result<std::unique_ptr<Bootstrap>> PluginSources::open_bootstrap(Config& config,
 
 Status make_id(Config& config, const npushmem_host& host, std::shared_ptr<const LoadedBootstrap>& plugin,
                std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id) {
-    auto loaded = load_id_bootstrap(config);
-    if (!loaded.ok()) return loaded.status();
-    plugin = loaded.value();
+    if (!plugin) {
+        auto loaded = load_id_bootstrap(config);
+        if (!loaded.ok()) return loaded.status();
+        plugin = loaded.value();
+    }
     return make_uniqueid(*plugin, host, id);
 }
 
@@ -237,6 +239,14 @@ Result<OwnedCollectives> PluginSources::open_collectives(Config& config, const n
     auto opened = npushmem::open_collectives(loaded.value(), host, params);
     if (!opened.ok()) return opened.status();
     return OwnedCollectives{plugin.name(), std::move(opened).value()};
+}
+
+std::vector<std::string> PluginSources::collectives_names(const Config& config) const {
+    std::vector<std::string> names;
+    for (const FoundPlugin& found : finder_of(config.settings()).scan(PluginKind::collectives))
+        names.push_back(found.name);
+    for (const npushmem_collectives_v1* given : given_.collectives) names.emplace_back(given->name);
+    return names;
 }
 
 void PluginSources::declare_all(Config& config) {

@@ -45,6 +45,7 @@ public:
                                           const npushmem_transport_params& params) override;
     Result<OwnedCollectives> open_collectives(Config& config, const npushmem_host& host,
                                               const npushmem_collectives_params& params) override;
+    [[nodiscard]] std::vector<std::string> collectives_names(const Config& config) const override;
     void declare_all(Config& config) override;
     [[nodiscard]] BootstrapSelection bootstrap_selection() const override { return bootstrap_selection_; }
 
@@ -61,7 +62,8 @@ Result<std::string> selected_bootstrap(const Settings& settings);
 // For people: who chose the bootstrap that the settings name.
 std::string reason_of_named_bootstrap(const Settings& settings);
 
-// Makes a unique id with the selected bootstrap. `plugin` keeps the plugin loaded, whose code serves the id.
+// Makes a unique id with the selected bootstrap. `plugin` keeps the plugin loaded, whose code serves the id; null for
+// the first id under this configuration.
 Status make_id(Config& config, const npushmem_host& host, std::shared_ptr<const LoadedBootstrap>& plugin,
                std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id);
 

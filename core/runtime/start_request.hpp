@@ -80,6 +80,8 @@ public:
                                                       const npushmem_collectives_params& /*params*/) {
         return Status{Code::plugin_missing, "there is no collectives plugin '" + config.settings().coll_library + "'"};
     }
+    // Returns the names of the libraries of collectives that there are. Reads directories.
+    [[nodiscard]] virtual std::vector<std::string> collectives_names(const Config& /*config*/) const { return {}; }
     // Declares the variables of all plugin files on the search path, so that a misspelt variable is not taken for a
     // plugin's.
     virtual void declare_all(Config& /*config*/) {}

@@ -379,6 +379,12 @@ Status Startup::report() {
     for (const auto& sentence : config.unknown_variables()) log.line(LogLevel::warn, "config", sentence);
     for (const auto& sentence : missing_directories(settings().plugin_path))
         log.line(LogLevel::warn, "config", sentence);
+    if (const barrier::Tuning& tuning = parts_.job->tuning(); !tuning.library_rules().empty()) {
+        std::vector<std::string> known = sources_.collectives_names(config);
+        if (parts_.collectives) known.push_back(parts_.collectives->name());  // its file may be elsewhere
+        for (const auto& sentence : unknown_libraries(tuning, std::move(known)))
+            log.line(LogLevel::warn, "config", sentence);
+    }
     if (settings().version && settings().info == StartReportForm::none)
         print_error(
             fmt::format("npushmem {}.{}.{}\n", library_version.major, library_version.minor, library_version.patch));

@@ -62,6 +62,12 @@ Status Team::select_library(std::string_view name) {
                             "NPUSHMEM_COLL_LIBRARY loads one at start",
                             name, loaded.empty() ? "" : ", ", loaded)};
     if (!library_) return {};
+    if (name == loaded && !library_->refusal().ok())
+        return {
+            Code::unsupported,
+            fmt::format("{} does not serve the team {}, as its first call has found: {}; npushmem's own collectives "
+                        "do",
+                        loaded, name_, library_->refusal().message())};
     library_->select(name == "npushmem" ? Selection::own : name == "auto" ? Selection::by_rules : Selection::library);
     const bool ours = name == "auto" && resources_.algorithm != "auto";
     barrier_.use_library(ours ? nullptr : library_.get());

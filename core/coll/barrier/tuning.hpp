@@ -11,7 +11,7 @@
 //
 // A rule with one more field selects a library, `npushmem` or another one, by the bytes of each member (of reductions:
 // of the result; of a barrier: 0). Without a matching rule the library of NPUSHMEM_COLL_LIBRARY serves what it
-// supports.
+// supports. A library that does not exist is reported at start.
 //
 //     # collective  PEs   PEs per node  PEs per core  bytes     library
 //     broadcast     2-    *             *             0-32767   npushmem

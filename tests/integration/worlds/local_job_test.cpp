@@ -11,14 +11,20 @@
 #include <vector>
 
 #include "npushmem.h"
+#include "npushmem/plugin/collectives_export.hpp"
+#include "npushmem/testing/fake_collectives.hpp"
 #include "npushmem/testing/fake_transport.hpp"
 #include "npushmem/testing/mocks.hpp"
+
+extern "C" const npushmem_collectives_v1* npushmem_collectives_entry_v1(void);
 
 namespace {
 
 using npushmem::Code;
 using npushmem::MockTransport;
 using npushmem::Status;
+using npushmem::fakes::FakeCollectives;
+using npushmem::fakes::FakeCollectivesJob;
 using npushmem::fakes::FakeFabric;
 using npushmem::fakes::FakeTransport;
 using npushmem::testing::LocalJob;
@@ -134,6 +140,66 @@ TEST(LocalJobs, ReportFailedCalls) {
     EXPECT_EQ(ends[1].code(), Code::ok);
 }
 
+// That of the test which runs.
+std::shared_ptr<FakeCollectivesJob> collectives_job;
+
+struct LibraryOfTheTest {
+    static npushmem::Result<std::unique_ptr<npushmem::Collectives>> open(const npushmem::Host&,
+                                                                         const npushmem_collectives_params& params) {
+        return std::unique_ptr<npushmem::Collectives>(std::make_unique<FakeCollectives>(collectives_job, params.pe));
+    }
+};
+
+// NPUSHMEM_COLL_LIBRARY selects the library, and it serves the calls.
+TEST(LocalJobs, LibrariesOfCollectivesServeTheirCalls) {
+    for (const bool selects : {true, false}) {
+        collectives_job = std::make_shared<FakeCollectivesJob>();
+        std::atomic<int> reductions{0};
+        collectives_job->result = [&](int, std::uint32_t collective) {
+            if (collective == NPUSHMEM_COLL_REDUCE) ++reductions;
+            return Status{};
+        };
+        LocalJob job(3);
+        job.add_collectives(*npushmem_collectives_entry_v1());
+        if (selects) job.set("NPUSHMEM_COLL_LIBRARY", "inside");
+        job.run([](int pe) {
+            auto* const words = static_cast<long*>(npushmem_calloc(2, sizeof(long)));
+            words[0] = pe + 1;
+            EXPECT_EQ(npushmem_long_sum_reduce(NPUSHMEM_TEAM_WORLD, words + 1, words, 1), 0);
+            EXPECT_EQ(words[1], 6);
+            npushmem_free(words);
+        });
+        EXPECT_EQ(reductions, selects ? 3 : 0);
+        EXPECT_EQ(collectives_job->teams, 0);
+    }
+}
+
+// A team that the library refuses uses npushmem's own, and cannot be given to the library.
+TEST(LocalJobs, ATeamThatTheLibraryRefusesCannotSelectIt) {
+    collectives_job = std::make_shared<FakeCollectivesJob>();
+    collectives_job->create_failures[1] = {Code::unsupported, "no queue is left"};
+    LocalJob(2)
+        .add_collectives(*npushmem_collectives_entry_v1())
+        .set("NPUSHMEM_COLL_LIBRARY", "inside")
+        .run([](int pe) {
+            auto* const words = static_cast<long*>(npushmem_calloc(2, sizeof(long)));
+            words[0] = pe + 1;
+            EXPECT_EQ(npushmemx_team_set_collectives(NPUSHMEM_TEAM_WORLD, "inside"), 0) << "nobody knows yet";
+            EXPECT_EQ(npushmem_long_sum_reduce(NPUSHMEM_TEAM_WORLD, words + 1, words, 1), 0);
+            EXPECT_EQ(words[1], 3);
+            EXPECT_EQ(npushmemx_team_set_collectives(NPUSHMEM_TEAM_WORLD, "inside"), NPUSHMEM_E_UNSUPPORTED);
+            const char* text = "";
+            (void)npushmemx_last_error(&text);
+            EXPECT_THAT(text, ::testing::AllOf(HasSubstr("inside does not serve the team"),
+                                               HasSubstr("member 1: no queue is left")));
+            npushmemx_clear_error();
+            EXPECT_EQ(npushmemx_team_set_collectives(NPUSHMEM_TEAM_WORLD, "auto"), 0);
+            EXPECT_EQ(npushmemx_team_set_collectives(NPUSHMEM_TEAM_WORLD, "npushmem"), 0);
+            npushmem_barrier_all();
+            npushmem_free(words);
+        });
+}
+
 TEST(LocalJobs, AFailedStartEndsAllPes) {
     const auto ends = LocalJob(3).set("NPUSHMEM_TRANSPORTS", "nowhere", 1).try_run([](int) { FAIL() << "it starts"; });
     ASSERT_EQ(ends.size(), 3U);
@@ -209,3 +275,5 @@ TEST(LocalJobs, CheckedCallsCompareAllPes) {
 }
 
 }  // namespace
+
+NPUSHMEM_EXPORT_COLLECTIVES(LibraryOfTheTest, "inside", "collectives in the test");

@@ -109,5 +109,19 @@ TEST(CollectivesChoice, JobsThatSurviveDeathsUseOurs) {
     }
 }
 
+TEST(CollectivesChoice, RulesForLibrariesThatDoNotExistAreFound) {
+    const auto tuning = barrier::Tuning::parse(
+        "broadcast * * * 0-99 npushmem\nreduce * * * * fake\n\nreduce * * * * fakr\nbarrier * * * * zzzzzz\n",
+        "rules.txt");
+    ASSERT_TRUE(tuning.ok());
+    EXPECT_THAT(
+        unknown_libraries(tuning.value(), {"fake"}),
+        ::testing::ElementsAre("rules.txt, line 4: there is no library 'fakr' of collectives; npushmem serves the "
+                               "calls of this rule; did you mean fake?",
+                               "rules.txt, line 5: there is no library 'zzzzzz' of collectives; npushmem serves "
+                               "the calls of this rule"));
+    EXPECT_THAT(unknown_libraries({}, {}), ::testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace npushmem
