@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <mutex>
 
 #include "core/api/access.hpp"
 #include "core/api/failures.hpp"
@@ -70,8 +72,7 @@ Result<unsigned> own_flags(unsigned nvshmem) {
            ((nvshmem & uniqueid) != 0 ? NPUSHMEMX_INIT_WITH_UNIQUEID : 0U);
 }
 
-// The service of the ids that this process has made. It must live while ranks may join, which only the program knows,
-// so it is never destroyed.
+// What the bootstrap uses that serves the ids of this process.
 struct IdService {
     IdService(Config read, Log opened) : config(std::move(read)), log(std::move(opened)) {}
 
@@ -80,6 +81,26 @@ struct IdService {
     PluginServices services{config, log};
     std::shared_ptr<const LoadedBootstrap> plugin;
 };
+
+// A service must live while ranks may join, which only the program knows, so none is destroyed. Ids that are made one
+// after the other under the same configuration share one.
+Status make_id_here(std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id) {
+    auto config = Config::read(ProcessEnvironment{});
+    if (!config.ok()) return config.status();
+    static std::mutex lock;
+    static IdService* latest = nullptr;
+    const std::lock_guard guard(lock);
+    std::unique_ptr<IdService> fresh;
+    if (latest == nullptr || !latest->config.is_given_alike(config.value())) {
+        auto log = Log::open(config.value().settings());
+        if (!log.ok()) return log.status();
+        fresh = std::make_unique<IdService>(std::move(config).value(), std::move(log).value());
+    }
+    IdService& service = fresh ? *fresh : *latest;
+    Status made = make_id(service.config, service.services.table(), service.plugin, id);
+    if (made.ok() && fresh) latest = fresh.release();
+    return made;
+}
 
 }  // namespace
 
@@ -178,16 +199,9 @@ void npushmemx_vendor_get_version_info(int* major, int* minor, int* patch) {
 
 int npushmemx_get_uniqueid(npushmemx_uniqueid_t* id) {
     if (id == nullptr) return refuse(__func__, Code::argument, "id is NULL");
-    auto config = Config::read(ProcessEnvironment{});
-    if (!config.ok()) return refuse(__func__, config.status().code(), config.status().message());
-    auto log = Log::open(config.value().settings());
-    if (!log.ok()) return refuse(__func__, log.status().code(), log.status().message());
-    auto* service = new IdService(std::move(config).value(), std::move(log).value());
-    const Status made = make_id(service->config, service->services.table(), service->plugin,
-                                std::as_writable_bytes(std::span<unsigned char, NPUSHMEM_UNIQUEID_BYTES>(id->bytes)));
-    if (made.ok()) return 0;
-    delete service;
-    return refuse(__func__, made.code(), made.message());
+    const Status made =
+        make_id_here(std::as_writable_bytes(std::span<unsigned char, NPUSHMEM_UNIQUEID_BYTES>(id->bytes)));
+    return made.ok() ? 0 : refuse(__func__, made.code(), made.message());
 }
 
 int npushmemx_set_attr_uniqueid_args(int rank, int nranks, const npushmemx_uniqueid_t* id,

@@ -477,6 +477,14 @@ std::optional<std::string> Config::given(const std::string& name) const {
     return in_file != file_values_.end() ? std::optional(in_file->second.text) : std::nullopt;
 }
 
+// Standard variables change values of the runtime's own rows.
+bool Config::is_given_alike(const Config& other) const {
+    return npushmem_variables_ == other.npushmem_variables_ && file_values_ == other.file_values_ &&
+           std::ranges::all_of(config_rows(), [&](const ConfigRow& row) {
+               return std::string_view(value(row.name)) == std::string_view(other.value(row.name));
+           });
+}
+
 std::vector<std::string> Config::unknown_names() const {
     std::set<std::string> names;
     for (const auto& [name, text] : npushmem_variables_) names.insert(name);

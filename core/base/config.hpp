@@ -199,6 +199,9 @@ public:
     // not a row declares it.
     [[nodiscard]] std::optional<std::string> given(const std::string& name) const;
 
+    // Returns whether the environment and the configuration file give both the same values.
+    [[nodiscard]] bool is_given_alike(const Config& other) const;
+
     // Returns the full names of the NPUSHMEM_* variables that are given and that no row declares, in alphabetical
     // order.
     [[nodiscard]] std::vector<std::string> unknown_names() const;

@@ -55,11 +55,14 @@ Result<FileValues> parse_config_file(std::string_view content, const std::string
 }
 
 Result<std::string> read_content(const std::string& path) {
-    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    int opened = -1;
+    do opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    while (opened < 0 && errno == EINTR);
+    const FileDescriptor file(opened);
     std::string content;
     std::array<char, 4096> piece{};
     ssize_t length = file.valid() ? 1 : -1;
-    while (length > 0) {
+    while (length > 0 || (file.valid() && length < 0 && errno == EINTR)) {
         length = ::read(file.get(), piece.data(), piece.size());
         if (length > 0) content.append(piece.data(), static_cast<std::size_t>(length));
     }

@@ -17,6 +17,8 @@ inline constexpr const char* config_file_variable = "NPUSHMEM_CONFIG_FILE";
 struct FileValue {
     std::string text;
     std::string place;  // file and line, as in "job.conf:3"
+
+    bool operator==(const FileValue&) const = default;
 };
 using FileValues = std::map<std::string, FileValue>;  // by full name
 

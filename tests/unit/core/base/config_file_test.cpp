@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/base/config_file.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <csignal>
+#include <cstdio>
 #include <fstream>
+#include <iterator>
+#include <thread>
 
 #include "core/base/config.hpp"
+#include "core/base/poller.hpp"
 #include "tests/fakes/fake_os.hpp"
 
 namespace npushmem {
@@ -110,6 +121,21 @@ TEST(ConfigFile, ReportsMalformedValuesAndUnknownNamesWithTheirPlace) {
                     "unknown variable NPUSHMEM_ZZZZ is ignored"));
 }
 
+TEST(ConfigFile, TellsWhetherConfigurationsAreGivenAlike) {
+    const auto given = [](const std::string& in_file, const std::string& of_plugin, const std::string& standard) {
+        auto config = config_of(
+            "NPUSHMEM_PE=" + in_file,
+            {{"NPUSHMEM_CONFIG_FILE", "f"}, {"NPUSHMEM_OF_A_PLUGIN", of_plugin}, {"SHMEM_SYMMETRIC_SIZE", standard}});
+        EXPECT_TRUE(config.ok()) << config.status().message();
+        return std::move(config).value();
+    };
+    const Config one = given("3", "1", "1M");
+    EXPECT_TRUE(one.is_given_alike(given("3", "1", "1M")));
+    EXPECT_FALSE(one.is_given_alike(given("4", "1", "1M")));
+    EXPECT_FALSE(one.is_given_alike(given("3", "2", "1M")));
+    EXPECT_FALSE(one.is_given_alike(given("3", "1", "2M")));
+}
+
 TEST(ConfigFile, MustBeReadable) {
     for (const std::string path : {"/no/such/file", "/"}) {
         const FakeEnvironment environment{{"NPUSHMEM_CONFIG_FILE", path}};
@@ -127,6 +153,44 @@ TEST(ConfigFile, MustBeReadable) {
     EXPECT_EQ(given_variable("NPUSHMEM_ON_ERROR", environment), "exit");
     EXPECT_EQ(given_variable("NPUSHMEM_NPES", environment), "4");
     (void)std::remove(path.c_str());
+}
+
+std::atomic<int> signals_handled{0};
+
+// Whether a thread of this process sleeps in a system call.
+bool is_asleep(pid_t thread) {
+    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const auto behind_name = text.rfind(')');
+    return behind_name != std::string::npos && text.substr(behind_name + 2, 1) == "S";
+}
+
+// A signal comes while the reader waits for data.
+TEST(ConfigFile, IsReadInSpiteOfSignals) {
+    struct sigaction counting {};
+    counting.sa_handler = [](int) { ++signals_handled; };  // without SA_RESTART
+    struct sigaction before {};
+    ASSERT_EQ(::sigaction(SIGUSR1, &counting, &before), 0);
+    const std::string path = ::testing::TempDir() + "npushmem-config-pipe-" + std::to_string(::getpid());
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    FileDescriptor writer(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_TRUE(writer.valid());
+    std::atomic<pid_t> reader_id{0};
+    Result<std::string> content = Status{};
+    std::thread reader([&] {
+        reader_id = static_cast<pid_t>(::syscall(SYS_gettid));
+        content = read_content(path);
+    });
+    while (reader_id == 0 || !is_asleep(reader_id)) std::this_thread::yield();
+    EXPECT_EQ(::pthread_kill(reader.native_handle(), SIGUSR1), 0);
+    while (signals_handled == 0) std::this_thread::yield();
+    EXPECT_EQ(::write(writer.get(), "NPUSHMEM_PE=3", 13), 13);
+    writer.reset();
+    reader.join();
+    ASSERT_TRUE(content.ok()) << content.status().message();
+    EXPECT_EQ(content.value(), "NPUSHMEM_PE=3");
+    (void)std::remove(path.c_str());
+    (void)::sigaction(SIGUSR1, &before, nullptr);
 }
 
 // As with secure_getenv: the caller does not choose the file.
