@@ -192,7 +192,9 @@ NPUSHMEM_API int npushmemx_team_set_barrier(npushmem_team_t team, const char* al
 /* Sets who runs the team's barrier, sync, broadcast, collect, fcollect, alltoall, reductions and reduce-scatter from
  * now on: "npushmem"; the library that NPUSHMEM_COLL_LIBRARY has loaded, by its name, in all calls that it supports; or
  * "auto", as at the team's start: the rules of NPUSHMEM_COLL_TUNING_FILE. Otherwise as npushmemx_team_set_barrier. A
- * library's name where none is loaded, or another one, is an error. */
+ * library's name where none is loaded, or another one, is an error (NPUSHMEM_E_ARGUMENT). A library may refuse a team
+ * at the first call that is left to it: npushmem's own collectives serve the team then, and this function returns
+ * NPUSHMEM_E_UNSUPPORTED for the library's name from then on. */
 NPUSHMEM_API int npushmemx_team_set_collectives(npushmem_team_t team, const char* library);
 /* Collective over the team; one thread at a time. Completes this PE's operations on the default context, as quiet, then
  * returns when all members have entered. Returns 0 or a code, with a report. */
@@ -289,27 +291,29 @@ NPUSHMEM_API float npushmemx_bfloat16_to_float(npushmemx_bfloat16_t value);
  *   and maps the heap's pages at its address. A child of fork then shares it, as it shares the heap.
  * - shared memory of one regular file: memfd_create, shm_open, files. It stays where it is; the PEs of the host map the
  *   file too. This process still has a descriptor of the file open, or the file its name. Not over verbs, whose
- *   NIC pins the heap's pages, nor over RDMA devices of libfabric and ucx, which is not detected. Not between
- *   containers: NPUSHMEM_E_SYSTEM.
+ *   NIC pins the heap's pages, nor over RDMA devices of libfabric and ucx, which is not detected. Not where
+ *   PEs of a host are in different containers.
  * Shared memory without a file (MAP_ANONYMOUS), of devices, and of shmget fails.
  *
  * The buffer takes `length` bytes of the symmetric heap's address space, rounded up for alignment: raise
  * NPUSHMEM_SYMMETRIC_SIZE for it. Memory of files takes no memory of the heap.
  *
  * NULL on all PEs, with a report, if any PE fails, and nothing has changed: NPUSHMEM_E_ARGUMENT (null, zero or
- * unaligned length, other memory, overlap with a registered buffer, symmetric already, flags), NPUSHMEM_E_RANGE (beyond
- * the end of the file), NPUSHMEM_E_MEMORY (the heap or the machine has no room), NPUSHMEM_E_MISMATCH (lengths differ,
- * or a PE makes another call), NPUSHMEM_E_UNSUPPORTED (a file over verbs). Completes the operations that
- * npushmem_malloc completes. */
+ * unaligned length, other memory, overlap with a registered buffer, symmetric already, also in another world, flags),
+ * NPUSHMEM_E_RANGE (beyond the end of the file), NPUSHMEM_E_MEMORY (the heap or the machine has no room),
+ * NPUSHMEM_E_MISMATCH (lengths differ, or a PE makes another call), NPUSHMEM_E_UNSUPPORTED (a file over verbs, or
+ * between containers). Completes the operations that npushmem_malloc completes. */
 NPUSHMEM_API void* npushmemx_buffer_register_symmetric(void* addr, size_t length, int flags);
 /* Ends a registration, by the symmetric address and the length. Collective over all PEs. First completes this PE's
  * operations on the default context, and waits for the other PEs, as npushmem_free does; then the contents are at the
  * program's address alone. Pages that the program has unmapped or replaced meanwhile stay as they are.
  * npushmem_finalize ends all registrations.
  *
- * Returns 0, or a code with a report on all PEs: NPUSHMEM_E_ARGUMENT (no such symmetric address, another length),
- * NPUSHMEM_E_MISMATCH: the buffer then stays registered. NPUSHMEM_E_MEMORY: a PE has no private memory for the
- * contents, which stay in memory of the heap that is not used again; the registration has ended. */
+ * Returns 0, or a code with a report on all PEs. NPUSHMEM_E_ARGUMENT (no such symmetric address, another length),
+ * NPUSHMEM_E_MISMATCH: the buffer stays registered. NPUSHMEM_E_MEMORY, NPUSHMEM_E_SYSTEM: a PE has no private memory
+ * for the contents, or cannot read /proc/self/maps; its contents stay in memory of the heap that is not used again, and
+ * the registration has ended. NPUSHMEM_E_PEER_DEAD, NPUSHMEM_E_TIMEOUT: a PE is missing; the registration may have
+ * ended on some PEs. NPUSHMEM_E_NOT_INITIALIZED: outside init..finalize. */
 NPUSHMEM_API int npushmemx_buffer_unregister_symmetric(void* addr, size_t length);
 
 /* Registers memory with NICs, once, for transfers from and to it as the local side. Local; any thread. Any memory may
@@ -319,10 +323,12 @@ NPUSHMEM_API int npushmemx_buffer_unregister_symmetric(void* addr, size_t length
  * program does not unmap the memory before it unregisters it, and completes its transfers before.
  *
  * Returns 0, or a code with a report: NPUSHMEM_E_ARGUMENT (null, no bytes, memory that this process cannot read and
- * write or that is of several kinds, an overlap with a registered buffer). */
+ * write or that is of several kinds, an overlap with a registered buffer), NPUSHMEM_E_SYSTEM (/proc/self/maps cannot be
+ * read), NPUSHMEM_E_NOT_INITIALIZED (outside init..finalize), or the code with which the NIC refuses, such as
+ * NPUSHMEM_E_MEMORY. */
 NPUSHMEM_API int npushmemx_buffer_register(void* addr, size_t length);
-/* Ends the registration of the buffer at `addr`. Returns 0, or NPUSHMEM_E_ARGUMENT with a report: none is registered
- * there. */
+/* Ends the registration of the buffer at `addr`. Returns 0, or a code with a report: NPUSHMEM_E_ARGUMENT (none is
+ * registered there), NPUSHMEM_E_NOT_INITIALIZED (outside init..finalize). */
 NPUSHMEM_API int npushmemx_buffer_unregister(void* addr);
 /* Ends all registrations by npushmemx_buffer_register, as npushmem_finalize does. */
 NPUSHMEM_API void npushmemx_buffer_unregister_all(void);

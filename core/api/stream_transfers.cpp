@@ -2,6 +2,7 @@
 // Put and get of every type in the order of a stream.
 #include <array>
 #include <cstring>
+#include <memory>
 
 #include "core/api/access.hpp"
 #include "core/api/stream_queue.hpp"
@@ -47,10 +48,12 @@ int queue_get(const char* function, void* dest, const void* source, std::uint64_
     return queue_call(function, stream, [=] { npushmem_getmem(dest, source, bytes, pe); });
 }
 
+using AnyValue = std::array<std::byte, sizeof(long double)>;
+
 // Puts a value that the launch holds.
 int queue_value(const char* function, void* dest, const void* value, std::size_t bytes, int pe,
                 npushmemx_stream_t stream) {
-    std::array<std::byte, sizeof(long double)> held{};
+    AnyValue held{};
     std::memcpy(held.data(), value, bytes);
     return queue_call(function, stream, [=] {
         npushmem_putmem(dest, held.data(), bytes, pe);
@@ -58,14 +61,18 @@ int queue_value(const char* function, void* dest, const void* value, std::size_t
     });
 }
 
-// Fills *value when all that the stream has queued before has ended. A failure of the stream stays in it.
+// Fills *value when all that the stream has queued before has ended. A failure of the stream stays in it. The launch
+// holds the place that it writes: after a failure it may end later than this call.
 void get_value(const char* function, void* value, const void* source, std::size_t bytes, int pe,
                npushmemx_stream_t stream) {
-    if (queue_get(function, value, source, bytes, pe, stream) != 0) return;
+    const auto held = std::make_shared<AnyValue>();
+    if (queue_call(function, stream, [=] { npushmem_getmem(held->data(), source, bytes, pe); }) != 0) return;
+    const auto found = stream_of(stream);
     npu::Event got;
-    Status done = got.record(*stream_of(stream).value());
+    Status done = found.ok() ? got.record(*found.value()) : found.status();
     if (done.ok()) done = got.synchronize();
-    if (!done.ok()) fail(function, done);
+    if (!done.ok()) return fail(function, done);
+    std::memcpy(value, held->data(), bytes);
 }
 
 int queue_put(const char* function, void* dest, const void* source, std::uint64_t bytes, int pe,

@@ -2,7 +2,10 @@
 // The worlds that a program makes beside the default one.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "core/api/access.hpp"
@@ -54,10 +57,28 @@ Status take_tables(const Table* const* tables, const char* kind, std::vector<con
     return {};
 }
 
+// A structure of a later version has more members, of which this library can only accept that they are zero.
+Status check_form(const npushmemx_world_attr_t* attr) {
+    constexpr std::uint32_t known = sizeof(npushmemx_world_attr_t);
+    constexpr std::uint32_t max_size = 4096;
+    if (attr == nullptr) return {Code::argument, "attr is NULL"};
+    if (attr->struct_size < known || attr->struct_size > max_size || attr->init.struct_size != sizeof attr->init)
+        return {Code::argument,
+                fmt::format("attr.struct_size is {} and attr.init.struct_size is {}, expected {} and {}; set attr by "
+                            "NPUSHMEMX_WORLD_ATTR_INITIALIZER",
+                            attr->struct_size, attr->init.struct_size, known, sizeof attr->init)};
+    if (attr->reserved != 0) return {Code::argument, fmt::format("attr.reserved is {}; set it to 0", attr->reserved)};
+    const std::span bytes(reinterpret_cast<const std::byte*>(attr), attr->struct_size);
+    if (std::ranges::any_of(bytes.subspan(known), [](std::byte byte) { return byte != std::byte{0}; }))
+        return {Code::unsupported,
+                fmt::format("attr has a member behind the {} bytes that this library knows; update the library, or "
+                            "leave the member zero",
+                            known)};
+    return {};
+}
+
 Status read_attribute(const npushmemx_world_attr_t* attr, WorldRequest& into) {
-    if (attr == nullptr || attr->struct_size < sizeof(npushmemx_world_attr_t) ||
-        attr->init.struct_size < sizeof(npushmemx_init_attr_t))
-        return {Code::argument, "attr is NULL or was not set by NPUSHMEMX_WORLD_ATTR_INITIALIZER"};
+    if (Status form = check_form(attr); !form.ok()) return form;
     if (attr->init.nranks < 1)
         return {Code::argument, "attr has no rank; call npushmemx_set_attr_uniqueid_args for attr.init first"};
     into.start.compiled_with = {attr->init.version_major, attr->init.version_minor, attr->init.version_patch};

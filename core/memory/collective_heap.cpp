@@ -138,16 +138,12 @@ std::optional<std::uint64_t> CollectiveHeap::highest_result(const HeapRecord& mi
 
 // Where the heaps differ, a place that is free on this PE may be in use on another. All then look for a place from the
 // highest one on; the last free range of the heap is free on all.
-Result<void*> CollectiveHeap::allocate(HeapCall call, std::uint64_t bytes, std::uint64_t alignment, Sizes sizes) {
-    if (bytes == 0) return nullptr;
-    auto offset = prepare(call, bytes, alignment);
+Result<std::uint64_t> CollectiveHeap::place(HeapRecord& record,
+                                            const std::function<Result<std::uint64_t>()>& allocate) {
+    auto offset = allocate();
     std::vector<std::uint64_t> lower;  // taken meanwhile
-    HeapRecord record{};
     Status agreed;
     for (;;) {
-        record.call = static_cast<std::uint32_t>(call);
-        record.bytes = bytes;
-        record.alignment = alignment;
         record.result = offset.ok() ? offset.value() : 0;
         agreed = agree(record, offset.status());
         const bool differs = agreed.code() == Code::mismatch && peers_.heaps_may_differ();
@@ -156,17 +152,28 @@ Result<void*> CollectiveHeap::allocate(HeapCall call, std::uint64_t bytes, std::
         while (offset.ok() && offset.value() < *highest) {
             // Takes what is below the place, so that the object can begin there.
             (void)heap_.free(offset.value());
-            const auto taken = heap_.allocate(std::min(bytes, *highest - offset.value()), Allocator::granule);
+            const auto taken = heap_.allocate(std::min(record.bytes, *highest - offset.value()), Allocator::granule);
             if (taken.ok()) lower.push_back(taken.value());
-            offset = taken.ok() ? prepare(call, bytes, alignment) : taken;
+            offset = taken.ok() ? allocate() : taken;
         }
     }
-    for (const std::uint64_t place : lower) (void)heap_.free(place);
-    if (agreed.ok()) return heap_.at(offset.value());
+    for (const std::uint64_t below : lower) (void)heap_.free(below);
+    if (agreed.ok()) return offset;
     if (offset.ok()) (void)heap_.free(offset.value());
-    if (agreed.code() != Code::mismatch || sizes == Sizes::alike) return agreed;
+    return agreed;
+}
+
+Result<void*> CollectiveHeap::allocate(HeapCall call, std::uint64_t bytes, std::uint64_t alignment, Sizes sizes) {
+    if (bytes == 0) return nullptr;
+    HeapRecord record{};
+    record.call = static_cast<std::uint32_t>(call);
+    record.bytes = bytes;
+    record.alignment = alignment;
+    const auto placed = place(record, [&] { return prepare(call, bytes, alignment); });
+    if (placed.ok()) return heap_.at(placed.value());
+    if (placed.status().code() != Code::mismatch || sizes == Sizes::alike) return placed.status();
     const auto largest = largest_size(record);
-    return largest ? allocate(call, *largest, alignment) : agreed;
+    return largest ? allocate(call, *largest, alignment) : Result<void*>(placed.status());
 }
 
 void CollectiveHeap::set_buffer(std::uint64_t offset, bool is_buffer) {

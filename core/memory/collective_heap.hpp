@@ -4,6 +4,7 @@
 // part, publishes a record of it in its control block, enters a barrier, and compares the records.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -50,6 +51,9 @@ public:
     // For RegisteredBuffers, whose buffers are objects of this heap: publishes the record, enters the barrier and
     // compares. All PEs return the failure of any PE, or a difference.
     Status agree(HeapRecord& record, const Status& own);
+    // Calls `allocate`, which returns the offset of an object of record.bytes, and agrees on the offset: on all PEs it
+    // is the same. A failure leaves no object.
+    Result<std::uint64_t> place(HeapRecord& record, const std::function<Result<std::uint64_t>()>& allocate);
     // Returns the number of the next such call, equal on all PEs.
     [[nodiscard]] std::uint64_t next_call() const { return peers_.next_barrier(); }
     // From now on the object is a registered buffer, which free and reallocate refuse; or no longer.

@@ -63,13 +63,23 @@ Result<RegisteredBuffers::Buffer> RegisteredBuffers::examine(void* address, std:
     const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     if (memory.path == "[stack]" || (here >= memory.begin && here < memory.end))
         return Status{Code::argument, fmt::format("a buffer of {} bytes at {} is on a stack", bytes, address)};
-    Buffer buffer{static_cast<std::byte*>(address), bytes, {}, memory.offset, {}};
-    if (!memory.shared) return buffer;
     if (is_heap(memory)) return Status{Code::argument, fmt::format("{} is symmetric memory already", address)};
+    Buffer buffer{static_cast<std::byte*>(address), bytes, {}, memory.offset, {}, AddressClaim::take(address, bytes)};
+    if (!buffer.claim)
+        return Status{Code::argument,
+                      fmt::format("{} bytes at {} are symmetric already, in another world of this process; end that "
+                                  "by npushmemx_buffer_unregister_symmetric or npushmemx_world_destroy first",
+                                  bytes, address)};
+    if (!memory.shared) return buffer;
     if (heap_.retains_pages())
         return Status{Code::unsupported,
                       fmt::format("{} is memory of the file '{}', which cannot be symmetric with a transport whose NIC "
                                   "pins the heap's pages (verbs); register private memory",
+                                  address, memory.path)};
+    if (!opens_files_)
+        return Status{Code::unsupported,
+                      fmt::format("{} is memory of the file '{}', which PEs of this host in other containers (PID "
+                                  "namespaces) cannot open; register private memory",
                                   address, memory.path)};
     auto file = open_mapped_file(memory);
     if (!file.ok()) return file.status();
@@ -88,37 +98,33 @@ bool RegisteredBuffers::is_heap(const AddressMapping& mapping) const {
     return mapping.shared && mapping.inode == segment.inode && mapping.device == segment.device;
 }
 
-Result<std::uint64_t> RegisteredBuffers::prepare(const Result<Buffer>& buffer) {
-    if (!buffer.ok()) return buffer.status();
-    const Buffer& mine = buffer.value();
-    const bool of_file = mine.file.valid();
+Status RegisteredBuffers::publish(std::uint64_t call, const Buffer& mine) {
     BufferFile published;
-    published.call = collective_.next_call();
-    if (of_file) {
+    published.call = call;
+    if (mine.file.valid()) {
         struct stat facts {};
         fstat(mine.file.get(), &facts);
         published.file = {getpid(), mine.file.get(), facts.st_dev, facts.st_ino, mine.file_offset + mine.bytes};
         published.offset = mine.file_offset;
     }
-    if (Status done = memory_.publish_buffer(local_pe_, published); !done.ok()) return done;
-    return heap_.allocate(mine.bytes, alignment_of(mine.bytes), of_file ? 0 : mine.bytes);
+    return memory_.publish_buffer(local_pe_, published);
 }
 
 Result<void*> RegisteredBuffers::add(void* address, std::uint64_t bytes, int flags) {
     auto buffer = examine(address, bytes, flags);
-    const auto offset = prepare(buffer);
+    const std::uint64_t call = collective_.next_call();
+    const Status ready = buffer.ok() ? publish(call, buffer.value()) : buffer.status();
     HeapRecord record{};
     record.call = static_cast<std::uint32_t>(HeapCall::register_buffer);
     record.bytes = bytes;
-    record.result = offset.ok() ? offset.value() : 0;
-    Status agreed = collective_.agree(record, offset.status());
-    Status reverted;
-    if (agreed.ok()) {
-        agreed = collective_.agree(record, map(record.sequence, offset.value(), buffer.value()));
-        if (!agreed.ok()) reverted = unmap(offset.value(), buffer.value());
-    }
+    const auto offset = collective_.place(record, [&]() -> Result<std::uint64_t> {
+        if (!ready.ok()) return ready;
+        return heap_.allocate(bytes, alignment_of(bytes), buffer.value().file.valid() ? 0 : bytes);
+    });
+    if (!offset.ok()) return offset.status();
+    const Status agreed = collective_.agree(record, map(call, offset.value(), buffer.value()));
     if (!agreed.ok()) {
-        if (offset.ok() && reverted.ok()) (void)heap_.free(offset.value());
+        if (unmap(offset.value(), buffer.value()).ok()) (void)heap_.free(offset.value());
         return agreed;
     }
     collective_.set_buffer(offset.value(), true);

@@ -19,9 +19,11 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "core/base/poller.hpp"
+#include "core/memory/address_claim.hpp"
 #include "core/memory/address_mappings.hpp"
 #include "core/memory/collective_heap.hpp"
 #include "core/memory/host_memory.hpp"
@@ -31,9 +33,17 @@ namespace npushmem {
 
 class RegisteredBuffers {
 public:
-    // All outlive this. `local_pe` of `local_pes` on this host.
-    RegisteredBuffers(HostMemory& memory, SymmetricHeap& heap, CollectiveHeap& collective, int local_pe, int local_pes)
-        : memory_(memory), heap_(heap), collective_(collective), local_pe_(local_pe), local_pes_(local_pes) {}
+    // All outlive this. `local_pe` of `local_pes` on this host. `opens_files`: each of them can open files of the
+    // others' processes.
+    RegisteredBuffers(HostMemory& memory, SymmetricHeap& heap, CollectiveHeap& collective, int local_pe, int local_pes,
+                      bool opens_files = true)
+        : memory_(memory),
+          heap_(heap),
+          collective_(collective),
+          local_pe_(local_pe),
+          local_pes_(local_pes),
+          opens_files_(opens_files),
+          slices_(AddressClaim::take(memory.slices(), memory.stride() * static_cast<std::uint64_t>(local_pes))) {}
     RegisteredBuffers(const RegisteredBuffers&) = delete;
     RegisteredBuffers& operator=(const RegisteredBuffers&) = delete;
     // Gives the program private memory back for its private buffers.
@@ -56,12 +66,13 @@ private:
         FileDescriptor file;  // invalid: private memory
         std::uint64_t file_offset = 0;
         std::vector<int> covered;  // the local PEs over whose slices this process has mapped files
+        std::optional<AddressClaim> claim;
     };
 
     [[nodiscard]] Result<Buffer> examine(void* address, std::uint64_t bytes, int flags) const;
     [[nodiscard]] Status check_arguments(const void* address, std::uint64_t bytes, int flags) const;
-    // Allocates and publishes this PE's part. Returns its offset.
-    Result<std::uint64_t> prepare(const Result<Buffer>& buffer);
+    // Publishes where this PE's part is. `call` is the number of the registration.
+    Status publish(std::uint64_t call, const Buffer& mine);
     // Maps the files of this host's PEs, then moves a private buffer.
     Status map(std::uint64_t call, std::uint64_t offset, Buffer& buffer);
     Status map_file_of(int local_pe, std::uint64_t call, std::uint64_t offset, Buffer& buffer);
@@ -78,6 +89,8 @@ private:
     CollectiveHeap& collective_;
     int local_pe_;
     int local_pes_;
+    bool opens_files_;
+    std::optional<AddressClaim> slices_;  // for other worlds, whose buffers they cannot be
     mutable std::mutex lock_;
     std::map<std::uint64_t, Buffer> buffers_;  // by offset; changed under lock_ by the collective calls
 };

@@ -100,6 +100,8 @@ Status Stream::synchronize(std::chrono::nanoseconds timeout) {
 
 Code Stream::query() const { return state_ ? state_->executor->query(*state_) : Code::state; }
 
+bool Stream::belongs_to(const Device& device) const { return state_ && state_->executor == device.executor_; }
+
 BarrierChoice Stream::barrier_choice() const { return state_ ? state_->executor->config().barrier : BarrierChoice{}; }
 
 Status Stream::close() { return state_ ? state_->executor->close(state_) : Status{}; }

@@ -256,7 +256,10 @@ Status NpuServices::bind(npu::Stream& stream) {
     if (!found.ok()) return found.status();
     const std::lock_guard guard(lock_);
     if (!stream.has_device()) stream = npu::Stream(*found.value());
-    return {};
+    if (stream.belongs_to(*found.value())) return {};
+    return {Code::argument,
+            "the stream belongs to the device of another world, or of one that has ended; make its world the current "
+            "one, or make another stream"};
 }
 
 void NpuServices::close() {

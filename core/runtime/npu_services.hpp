@@ -136,7 +136,7 @@ public:
     Result<npu::Device*> device();
     // Another device of this PE, whose kernels number the PEs as these members, until close. Any thread.
     Result<std::unique_ptr<TeamDevice>> team_device(const Members& members);
-    // Gives a stream without a device this one. Any thread.
+    // Gives a stream without a device this one. Code::argument: it has another one. Any thread.
     Status bind(npu::Stream& stream);
     // Completes the kernels that are still queued, then destroys the NPU. No other thread uses it any more.
     void close();

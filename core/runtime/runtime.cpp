@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/runtime/runtime.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -69,8 +70,10 @@ Runtime::Runtime(RuntimeParts parts)
       synchronization_(*parts_.slices, parts_.transports->remote(), parts_.teams->world().barrier()),
       heap_peers_(*parts_.job, *parts_.slices, parts_.transports->remote(), synchronization_, *parts_.teams),
       collective_heap_(parts_.slices->heap(), heap_peers_),
-      buffers_(parts_.slices->host_memory(), parts_.slices->heap(), collective_heap_, parts_.job->local_index(),
-               static_cast<int>(parts_.job->local_pes().size())),
+      buffers_(
+          parts_.slices->host_memory(), parts_.slices->heap(), collective_heap_, parts_.job->local_index(),
+          static_cast<int>(parts_.job->local_pes().size()),
+          std::ranges::all_of(parts_.job->local_pes(), [this](int pe) { return parts_.job->sees_process_of(pe); })),
       npu_({settings(), *parts_.job, *parts_.slices, parts_.transports->remote_peers(), *parts_.waiting,
             parts_.remote_mode}) {}
 

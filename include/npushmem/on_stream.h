@@ -33,8 +33,9 @@ extern "C" {
 typedef struct npushmemx_stream_s* npushmemx_stream_t;
 
 /* Makes a stream; *stream receives it. Also before init: then the stream gets this PE's device at its first use. A
- * stream that was used belongs to this run of the library: destroy it before finalize, or later, when its operations
- * have ended. Streams do not wait for each other, nor for the default stream. */
+ * stream that was used belongs to the world that was current then, and to this run of the library: other calls with it
+ * fail (NPUSHMEM_E_ARGUMENT). Destroy it before finalize, or later, when its operations have ended. Streams do not wait
+ * for each other, nor for the default stream. */
 NPUSHMEM_API int npushmemx_stream_create(npushmemx_stream_t* stream);
 /* Waits for the queued operations, then destroys the stream. Returns a failure that no call has returned yet. */
 NPUSHMEM_API int npushmemx_stream_destroy(npushmemx_stream_t stream);

@@ -25,8 +25,9 @@
  * while its world is current. A thread that passes an object of the default world's heap while another world is
  * current makes an error, which only NPUSHMEM_CHECK=1 detects: data operations then act on the default world.
  *
- * A stream belongs to the world that was current when it was first used. It must not be used while another world is
- * current, which is not detected. Memory must not be registered as a buffer in two worlds.
+ * A stream belongs to the world that was current when it was first used; while another one is current, its calls fail
+ * (NPUSHMEM_E_ARGUMENT), except npushmemx_stream_destroy. So does the registration of memory as a buffer that is
+ * symmetric in another world.
  *
  * A world that the program makes has no symmetric variables of the executable, so symmetric are only objects from its
  * npushmem_malloc and related functions. In other respects it is as the default one. Data functions with a context
@@ -39,7 +40,8 @@
  * Parameters: attr: made by NPUSHMEMX_WORLD_ATTR_INITIALIZER; world: NULL is the default world.
  *
  * Errors: the functions return 0 or a code of npushmem/plugin/abi.h, with a report: a null pointer, a world that does
- * not exist or has been destroyed, a wrong attribute; world_create also the failures of a start.
+ * not exist or has been destroyed, a wrong attribute (NPUSHMEM_E_ARGUMENT; NPUSHMEM_E_UNSUPPORTED for a member of a
+ * later version that is not zero); world_create also the failures of a start.
  *
  * Ordering: operations of different worlds are not ordered with respect to each other. world_create orders as
  * npushmem_init, world_destroy as npushmem_finalize; the others order nothing. */
@@ -63,8 +65,8 @@ struct npushmem_collectives_v1; /* npushmem/plugin/collectives.h */
 /* The lists end with NULL; a null pointer is an empty list. All must live until world_create returns, tables of plugins
  * until the world has ended. */
 typedef struct npushmemx_world_attr_s {
-    uint32_t struct_size;
-    uint32_t reserved; /* 0 */
+    uint32_t struct_size; /* of this structure; later versions append members */
+    uint32_t reserved;    /* 0 */
     /* Rank, number of ranks and unique id, from npushmemx_set_attr_uniqueid_args. */
     npushmemx_init_attr_t init;
     /* "NPUSHMEM_NAME=value": for this world instead of the value in the environment. */

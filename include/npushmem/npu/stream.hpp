@@ -51,6 +51,8 @@ public:
     // as ended.
     Status wait(const Event& event);
     [[nodiscard]] bool has_device() const { return state_ != nullptr; }
+    // Whether its device is this one.
+    [[nodiscard]] bool belongs_to(const Device& device) const;
     // The device's barrier choice.
     [[nodiscard]] BarrierChoice barrier_choice() const;
     // Calls synchronize() and closes the stream: later launches return Code::state.

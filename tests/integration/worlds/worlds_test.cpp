@@ -4,6 +4,9 @@
 #include "npushmem/worlds.h"
 
 #include <gmock/gmock.h>
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <barrier>
 #include <cstdlib>
@@ -327,8 +330,28 @@ TEST(Worlds, RefuseWrongArguments) {
     attr.settings = missing;
     refused(NPUSHMEM_E_PLUGIN_MISSING, npushmemx_world_create(&attr, &world), "nowhere");
     EXPECT_EQ(world, nullptr);
-    attr.struct_size = 8;
-    refused(NPUSHMEM_E_ARGUMENT, npushmemx_world_create(&attr, &world), "NPUSHMEMX_WORLD_ATTR_INITIALIZER");
+    attr.settings = nullptr;
+    for (const std::uint32_t wrong_size : {8U, 5000U}) {
+        attr.struct_size = wrong_size;
+        refused(NPUSHMEM_E_ARGUMENT, npushmemx_world_create(&attr, &world), "NPUSHMEMX_WORLD_ATTR_INITIALIZER");
+    }
+    attr.struct_size = sizeof attr;
+    attr.reserved = 1;
+    refused(NPUSHMEM_E_ARGUMENT, npushmemx_world_create(&attr, &world), "attr.reserved is 1");
+    attr.reserved = 0;
+    attr.init.struct_size += 8;  // the members behind it would be elsewhere
+    refused(NPUSHMEM_E_ARGUMENT, npushmemx_world_create(&attr, &world), "attr.init.struct_size");
+    attr.init.struct_size -= 8;
+    // Of a later version.
+    struct {
+        npushmemx_world_attr_t known;
+        void* member;
+    } longer{attr, &attr};
+    longer.known.struct_size = sizeof longer;
+    refused(NPUSHMEM_E_UNSUPPORTED, npushmemx_world_create(&longer.known, &world), "update the library");
+    longer.member = nullptr;
+    EXPECT_EQ(npushmemx_world_create(&longer.known, &world), 0) << last_failure();
+    EXPECT_EQ(npushmemx_world_destroy(world), 0);
 
     refused(NPUSHMEM_E_ARGUMENT, npushmemx_world_destroy(nullptr), "npushmem_finalize");
     refused(NPUSHMEM_E_ARGUMENT, npushmemx_world_abort(nullptr), "npushmem_finalize");
@@ -396,6 +419,100 @@ TEST(Worlds, HaveStreams) {
     EXPECT_EQ(last_failure(), "");
     EXPECT_EQ(npushmemx_world_destroy(first), 0);
     EXPECT_EQ(npushmemx_world_destroy(second), 0);
+}
+
+TEST(Worlds, RefuseStreamsOfAnother) {
+    npushmemx_world_t const first = create(make_id(), 0, 1);
+    npushmemx_world_t const second = create(make_id(), 0, 1);
+    npushmemx_stream_t stream = nullptr;
+    npushmemx_stream_t unused = nullptr;
+    EXPECT_EQ(npushmemx_stream_create(&unused), 0);  // of no world
+    (void)make_current(first);
+    EXPECT_EQ(npushmemx_stream_create(&stream), 0);
+    auto* const words = static_cast<long*>(npushmem_calloc(2, sizeof(long)));
+    EXPECT_EQ(npushmemx_long_p_on_stream(words, 9, 0, stream), 0);
+    EXPECT_EQ(npushmemx_long_g_on_stream(words, 0, stream), 9);
+    const auto expect_refused = [&](npushmemx_stream_t given) {
+        EXPECT_EQ(npushmemx_barrier_all_on_stream(given), NPUSHMEM_E_ARGUMENT);
+        EXPECT_THAT(last_failure(), HasSubstr("the device of another world"));
+        long here = 0;
+        EXPECT_EQ(npushmemx_memset_on_stream(&here, 1, sizeof here, given), NPUSHMEM_E_ARGUMENT);
+        EXPECT_EQ(npushmemx_stream_synchronize(given), NPUSHMEM_E_ARGUMENT);
+        npushmemx_clear_error();
+        EXPECT_EQ(npushmemx_long_g_on_stream(&here, 0, given), 0);
+        EXPECT_THAT(last_failure(), HasSubstr("the device of another world"));
+    };
+    (void)make_current(second);
+    expect_refused(stream);
+    EXPECT_EQ(npushmemx_barrier_all_on_stream(unused), 0);
+    EXPECT_EQ(npushmemx_stream_synchronize(unused), 0);
+    EXPECT_EQ(npushmemx_world_destroy(second), 0);
+    // Of worlds that have ended; the default world runs in this process for the second time.
+    (void)make_current(first);
+    expect_refused(unused);
+    EXPECT_EQ(npushmemx_stream_synchronize(stream), 0);
+    EXPECT_EQ(npushmemx_world_destroy(first), 0);
+    npushmem_init();
+    expect_refused(stream);
+    npushmemx_stream_t of_default = nullptr;
+    EXPECT_EQ(npushmemx_stream_create(&of_default), 0);
+    npushmem_finalize();
+    npushmem_init();
+    expect_refused(of_default);
+    for (npushmemx_stream_t each : {stream, unused, of_default}) EXPECT_EQ(npushmemx_stream_destroy(each), 0);
+    npushmem_finalize();
+    EXPECT_EQ(last_failure(), "");
+}
+
+// Memory that is symmetric in one world: a private buffer, one of a file, and an object of the heap.
+TEST(Worlds, RefuseMemoryThatIsSymmetricInAnother) {
+    constexpr std::size_t bytes = 16384;
+    npushmemx_world_t const first = create(make_id(), 0, 1);
+    npushmemx_world_t const second = create(make_id(), 0, 1);
+    const int file = memfd_create("shared", MFD_CLOEXEC);
+    ASSERT_EQ(ftruncate(file, bytes), 0);
+    for (const int flags : {MAP_PRIVATE | MAP_ANONYMOUS, MAP_SHARED}) {
+        void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, flags == MAP_SHARED ? file : -1, 0);
+        ASSERT_NE(memory, MAP_FAILED);
+        const auto register_in = [&](npushmemx_world_t world) {
+            (void)make_current(world);
+            return static_cast<long*>(npushmemx_buffer_register_symmetric(memory, bytes, 0));
+        };
+        long* const there = register_in(first);
+        ASSERT_NE(there, nullptr) << last_failure();
+        EXPECT_EQ(register_in(second), nullptr);
+        EXPECT_THAT(last_failure(), AllOf(HasSubstr("symmetric already, in another world"),
+                                          HasSubstr("npushmemx_buffer_unregister_symmetric")));
+        (void)make_current(first);
+        npushmem_long_p(there, 5, 0);
+        EXPECT_EQ(*static_cast<long*>(memory), 5) << "the registration is as before";
+        EXPECT_EQ(npushmemx_buffer_unregister_symmetric(there, bytes), 0);
+        long* const moved = register_in(second);
+        ASSERT_NE(moved, nullptr) << last_failure();
+        EXPECT_EQ(*moved, 5);
+        EXPECT_EQ(npushmemx_buffer_unregister_symmetric(moved, bytes), 0);
+        EXPECT_NE(register_in(second), nullptr) << last_failure();  // until this world ends
+        (void)make_current(first);
+        void* const object = npushmem_align(4096, bytes);
+        (void)make_current(second);
+        EXPECT_EQ(npushmemx_buffer_register_symmetric(object, bytes, 0), nullptr);
+        EXPECT_THAT(last_failure(), HasSubstr("symmetric already, in another world"));
+    }
+    EXPECT_EQ(npushmemx_world_destroy(second), 0);
+    void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    (void)make_current(first);
+    EXPECT_NE(npushmemx_buffer_register_symmetric(memory, bytes, 0), nullptr) << last_failure();
+    EXPECT_EQ(npushmemx_world_destroy(first), 0);
+    EXPECT_EQ(close(file), 0);
+    EXPECT_EQ(last_failure(), "");
+}
+
+TEST(Worlds, IdsTakeLittleMemory) {
+    for (int i = 0; i < 20; ++i) (void)make_id();
+    const std::size_t before = mallinfo2().uordblks;
+    constexpr int ids = 200;
+    for (int i = 0; i < ids; ++i) (void)make_id();
+    EXPECT_LT(mallinfo2().uordblks, before + ids * 2048);
 }
 
 }  // namespace

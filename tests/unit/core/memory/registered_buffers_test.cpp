@@ -175,6 +175,46 @@ TEST(RegisteredBuffers, AMappingThatFailsOnOnePeIsUndoneOnAll) {
     });
 }
 
+// As after a death: PE p has p objects of its own.
+TEST(RegisteredBuffers, FindPlacesThatAreFreeOnAllPesWhereHeapsMayDiffer) {
+    run_buffer_pes(3, [](BufferPe& pe) {
+        for (int i = 0; i < pe.number; ++i) ASSERT_TRUE(pe.heap.allocate(page_bytes(), page_bytes()).ok());
+        const std::size_t before = pe.objects();
+        TestPages own(3, pe.number == 1);
+        std::memset(own.base, pe.number + 1, own.bytes);
+        const auto differs = pe.buffers->add(own.base, own.bytes, 0);
+        EXPECT_EQ(differs.status().code(), Code::mismatch) << "without a death it is a mistake";
+        pe.peers.may_differ = true;
+        const auto added = pe.buffers->add(own.base, own.bytes, 0);
+        ASSERT_TRUE(added.ok()) << added.status().message();
+        for (int other = 0; other < pe.npes; ++other)
+            EXPECT_EQ(pe.at(other, added.value())[own.bytes - 1], std::byte(other + 1));
+        EXPECT_EQ(pe.objects(), before + 1);
+        EXPECT_TRUE(pe.buffers->remove(added.value(), own.bytes).ok());
+        EXPECT_EQ(pe.objects(), before);
+    });
+}
+
+// The PEs are threads of one process, so that each is a world of its own.
+TEST(RegisteredBuffers, MemoryIsABufferOfOneWorldAtATime) {
+    TestPages shared(1);
+    run_buffer_pes(2, [&](BufferPe& pe) {
+        const auto both = pe.buffers->add(shared.base, shared.bytes, 0);
+        EXPECT_EQ(both.status().code(), Code::argument);
+        pe.barrier.arrive_and_wait();  // both calls have ended
+        TestPages own(1);
+        std::byte* const mine = pe.number == 0 ? shared.base : own.base;
+        const auto added = pe.buffers->add(mine, own.bytes, 0);
+        ASSERT_TRUE(added.ok()) << added.status().message();
+        const auto again = pe.buffers->add(pe.number == 0 ? own.base : shared.base, own.bytes, 0);
+        EXPECT_EQ(again.status().code(), Code::argument);
+        EXPECT_TRUE(pe.buffers->remove(added.value(), own.bytes).ok());
+        const auto moved = pe.buffers->add(pe.number == 0 ? own.base : shared.base, own.bytes, 0);
+        EXPECT_TRUE(moved.ok()) << moved.status().message();
+        EXPECT_TRUE(pe.buffers->remove(moved.value(), own.bytes).ok());
+    });
+}
+
 TEST(RegisteredBuffers, TheEndRestoresPrivateMemory) {
     run_buffer_pes(2, [](BufferPe& pe) {
         TestPages own(2);
@@ -195,6 +235,21 @@ TEST(RegisteredBuffers, AFileIsRefusedWhereANicPinsTheHeap) {
         const auto refused = pe.buffers->add(of_file.base, of_file.bytes, 0);
         EXPECT_EQ(refused.status().code(), Code::unsupported);
         EXPECT_THAT(refused.status().message(), AllOf(HasSubstr("/memfd:buffer"), HasSubstr("private memory")));
+        TestPages own(1);
+        EXPECT_TRUE(pe.buffers->add(own.base, own.bytes, 0).ok());
+    });
+}
+
+// Only one PE has a file, and all get the reason's code.
+TEST(RegisteredBuffers, AFileIsRefusedWhereAPeCannotOpenIt) {
+    run_buffer_pes(2, [](BufferPe& pe) {
+        pe.buffers.reset();
+        pe.buffers.emplace(pe.memory, pe.heap, pe.collective, pe.number, pe.npes, false);
+        TestPages mixed(1, pe.number == 1);
+        const auto refused = pe.buffers->add(mixed.base, mixed.bytes, 0);
+        EXPECT_EQ(refused.status().code(), Code::unsupported);
+        EXPECT_THAT(refused.status().message(),
+                    HasSubstr(pe.number == 1 ? "in other containers" : "failed on PE 1 (unsupported)"));
         TestPages own(1);
         EXPECT_TRUE(pe.buffers->add(own.base, own.bytes, 0).ok());
     });

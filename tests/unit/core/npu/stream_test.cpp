@@ -256,9 +256,12 @@ TEST_F(StreamTest, ClosedMovedAndOrphanedStreamsRejectLaunches) {
     EXPECT_EQ(launch(without_device, 1, kernel).code(), Code::state);
     without_device = Stream(*pe.device);
     EXPECT_TRUE(without_device.has_device());
+    EXPECT_TRUE(without_device.belongs_to(*pe.device));
 
     auto device = std::move(Device::create({}, pe.fabric)).value();
     Stream orphan(*device);
+    EXPECT_FALSE(orphan.belongs_to(*pe.device));
+    EXPECT_FALSE(from.belongs_to(*pe.device));
     Event event;
     ASSERT_TRUE(event.record(orphan).ok());
     device.reset();
