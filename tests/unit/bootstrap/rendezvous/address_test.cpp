@@ -25,7 +25,7 @@ TEST(Address, ReadsAndPrintsBothFamilies) {
 TEST(Address, PrintsTheInterfaceOfAScopedAddress) {
     for (const char* const text : {"fe80::1%1", "::%1"}) {
         const auto address = Address::parse(text, 4000);
-        ASSERT_TRUE(address.ok()) << address.status();
+        ASSERT_TRUE(address.ok()) << address.status().message();
         EXPECT_EQ(address.value().host_text(), text);
         EXPECT_EQ(address.value().text(), fmt::format("[{}]:4000", text));
     }
