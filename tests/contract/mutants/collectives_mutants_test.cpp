@@ -164,7 +164,7 @@ TEST_P(CollectivesContractCatches, TheDefect) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeded, CollectivesContractCatches, ::testing::ValuesIn(seeded_defects),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace
 }  // namespace npushmem::contract

@@ -263,7 +263,7 @@ void test_sums(Checker& check, const Job& job, void (*add)(T*, T, int), T (*fetc
         add_on(NPUSHMEM_CTX_DEFAULT, sum, T(0.25), 0);
     }
     npushmem_barrier_all();
-    if (job.me == 0) check.equal("floating-point additions of all PEs", T(1.75) * each * job.npes, *sum);
+    if (job.me == 0) check.equal("floating-point additions of all PEs", T(1.75) * T(each * job.npes), *sum);
     npushmem_barrier_all();
     npushmem_free(sum);
 }
