@@ -39,8 +39,7 @@ TEST(MemoryFailures, AreShownOnce) {
     fail_to_allocate(3);
     ucs_error("another error");
     ucs_log_flush();
-    const std::string shown =
-        ::testing::internal::GetCapturedStdout() + ::testing::internal::GetCapturedStderr();
+    const std::string shown = ::testing::internal::GetCapturedStdout() + ::testing::internal::GetCapturedStderr();
     EXPECT_THAT(shown, HasSubstr("first"));
     EXPECT_THAT(shown, Not(HasSubstr("again")));
     EXPECT_THAT(shown, HasSubstr("another error"));
