@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/moe/common/reduce.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 namespace npushmem::moe {
 namespace {
@@ -50,11 +53,166 @@ struct Portable {
 };
 
 #if defined(__x86_64__)
+struct Lanes8 {
+    static constexpr std::size_t lanes = 8;
+    using Float = float __attribute__((vector_size(32)));
+    using Bits = std::uint32_t __attribute__((vector_size(32)));
+    using Short = std::uint16_t __attribute__((vector_size(16)));
+};
+
+struct Lanes16 {
+    static constexpr std::size_t lanes = 16;
+    using Float = float __attribute__((vector_size(64)));
+    using Bits = std::uint32_t __attribute__((vector_size(64)));
+    using Short = std::uint16_t __attribute__((vector_size(32)));
+};
+
+// Vectors of columns, with the conversions of element.hpp.
+template <class Lanes>
+struct Vector {
+    using Float = typename Lanes::Float;
+    using Bits = typename Lanes::Bits;
+    using Short = typename Lanes::Short;
+    static constexpr std::size_t lanes = Lanes::lanes;
+
+    template <class Value>
+    [[gnu::always_inline]] static void get(Value& value, const void* from) {
+        std::memcpy(&value, from, sizeof value);
+    }
+    [[gnu::always_inline]] static void load(Float& value, const float* from) { get(value, from); }
+    [[gnu::always_inline]] static void load(Float& value, const Bfloat16* from) {
+        Short narrow;
+        get(narrow, from);
+        value = reinterpret_cast<Float>(__builtin_convertvector(narrow, Bits) << 16);
+    }
+    [[gnu::always_inline]] static void load(Float& value, const Half* from) {
+        Short narrow;
+        get(narrow, from);
+        const Bits wide = __builtin_convertvector(narrow, Bits);
+        const Bits magnitude = (wide & 0x7FFFU) << 13;
+        const Bits finite = reinterpret_cast<Bits>(reinterpret_cast<Float>(magnitude) * 0x1p112F);
+        const Bits unsigned_bits = magnitude >= 0x0F800000U ? magnitude | 0x7F800000U : finite;
+        value = reinterpret_cast<Float>((wide & 0x8000U) << 16 | unsigned_bits);
+    }
+
+    [[gnu::always_inline]] static void put_short(void* to, const Bits& bits) {
+        const Short narrow = __builtin_convertvector(bits, Short);
+        std::memcpy(to, &narrow, sizeof narrow);
+    }
+    [[gnu::always_inline]] static void store(float* to, const Float& value) { std::memcpy(to, &value, sizeof value); }
+    [[gnu::always_inline]] static void store(Bfloat16* to, const Float& value) {
+        Bits high;
+        round(high, value);
+        put_short(to, high >> 16);
+    }
+    [[gnu::always_inline]] static void store(Half* to, const Float& value) {
+        const Bits bits = reinterpret_cast<Bits>(value);
+        const Bits magnitude = bits & 0x7FFFFFFFU;
+        const Bits clamped = magnitude < 0x38800000U ? magnitude : magnitude - magnitude + 0x38800000U;
+        const Bits tiny = reinterpret_cast<Bits>(reinterpret_cast<Float>(clamped) + 0.5F) - 0x3F000000U;
+        const Bits normal = ((magnitude + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13) - (112U << 10);
+        const Bits nan = magnitude - magnitude + 0x7E00U;
+        const Bits huge = magnitude > 0x7F800000U ? nan : nan - 0x200U;
+        const Bits finite = magnitude < 0x38800000U ? tiny : normal;
+        put_short(to, (bits >> 16 & 0x8000U) | (magnitude >= 0x477FF000U ? huge : finite));
+    }
+
+    // Two vectors of a row. Two bfloat16 are one 32-bit word, so where rows and output have that type, the first vector
+    // takes the words' low halves and the second their high ones.
+    template <class Input, class Output>
+    static constexpr bool in_words = std::is_same_v<Input, Bfloat16>&& std::is_same_v<Output, Bfloat16>;
+
+    template <class Output, class Input>
+    [[gnu::always_inline]] static void load_two(Float* two, const Input* from) {
+        if constexpr (in_words<Input, Output>) {
+            Bits words;
+            get(words, from);
+            two[0] = reinterpret_cast<Float>(words << 16);
+            two[1] = reinterpret_cast<Float>(words & 0xFFFF0000U);
+        } else {
+            load(two[0], from);
+            load(two[1], from + lanes);
+        }
+    }
+
+    // The bits of the rounded bfloat16, as the high half of a word.
+    [[gnu::always_inline]] static void round(Bits& high, const Float& value) {
+        const Bits bits = reinterpret_cast<Bits>(value);
+        const Bits rounded = bits + 0x7FFFU + (bits >> 16 & 1U);
+        high = value != value ? bits | 0x400000U : rounded;
+    }
+    template <class Input, class Output>
+    [[gnu::always_inline]] static void store_two(Output* to, const Float* two) {
+        if constexpr (in_words<Input, Output>) {
+            Bits low;
+            Bits high;
+            round(low, two[0]);
+            round(high, two[1]);
+            const Bits words = low >> 16 | (high & 0xFFFF0000U);
+            std::memcpy(to, &words, sizeof words);
+        } else {
+            store(to, two[0]);
+            store(to + lanes, two[1]);
+        }
+    }
+
+    // Sums one block, which stays in registers.
+    template <class Input, class Output>
+    [[gnu::always_inline]] static void reduce_vectors(Output* target, const void* const* rows, const float* weights,
+                                                      std::size_t count, std::size_t first) {
+        constexpr std::size_t vectors = block / lanes;
+        Float sums[vectors] = {};
+        for (std::size_t i = 0; i < count; ++i) {
+            const Input* row = static_cast<const Input*>(rows[i]) + first;
+#pragma GCC unroll 16
+            for (std::size_t v = 0; v < vectors; v += 2) {
+                Float two[2];
+                load_two<Output>(two, row + v * lanes);
+                two[0] *= weights[i];
+                two[1] *= weights[i];
+                sums[v] += two[0];
+                sums[v + 1] += two[1];
+            }
+        }
+#pragma GCC unroll 16
+        for (std::size_t v = 0; v < vectors; v += 2) store_two<Input>(target + first + v * lanes, sums + v);
+    }
+
+    // With few rows it takes one block of each of several pages in turn, as nontemporal_lines does. Measured on rows of
+    // 14 KB in memory: up to a sixth faster for up to four rows, but half as fast for eight.
+    template <class Input, class Output>
+    [[gnu::always_inline]] static void reduce(void* out, const void* const* rows, const float* weights,
+                                              std::size_t count, std::size_t columns) {
+        constexpr std::size_t in_page = 4096 / sizeof(Input);
+        auto* target = static_cast<Output*>(out);
+        std::size_t first = 0;
+        while (count <= 4 && columns - first >= 2 * in_page) {
+            const std::size_t end = first + std::min<std::size_t>(4, (columns - first) / in_page) * in_page;
+            for (std::size_t in = 0; in < in_page; in += block) {
+                for (std::size_t page = first; page < end; page += in_page)
+                    reduce_vectors<Input>(target, rows, weights, count, page + in);
+            }
+            first = end;
+        }
+        for (; first + block <= columns; first += block) reduce_vectors<Input>(target, rows, weights, count, first);
+        if (first < columns) reduce_block<Input>(target, rows, weights, count, first, columns - first);
+    }
+};
+
 struct Avx2 {
     template <class Input, class Output>
     [[gnu::target("avx2")]] static void run(void* out, const void* const* rows, const float* weights, std::size_t count,
                                             std::size_t columns) {
-        reduce_columns<Input, Output>(out, rows, weights, count, columns);
+        Vector<Lanes8>::reduce<Input, Output>(out, rows, weights, count, columns);
+    }
+};
+
+struct Avx512 {
+    template <class Input, class Output>
+    [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void run(void* out, const void* const* rows,
+                                                                          const float* weights, std::size_t count,
+                                                                          std::size_t columns) {
+        Vector<Lanes16>::reduce<Input, Output>(out, rows, weights, count, columns);
     }
 };
 #endif
@@ -80,7 +238,8 @@ ReduceFunction pick(ElementType input, ElementType output) {
 }
 
 #if defined(__x86_64__)
-constexpr std::array<ReduceVariant, 2> variants{{{"avx2", &pick<Avx2>}, {"portable", &pick<Portable>}}};
+constexpr std::array<ReduceVariant, 3> variants{
+    {{"avx512", &pick<Avx512>}, {"avx2", &pick<Avx2>}, {"portable", &pick<Portable>}}};
 #else
 constexpr std::array<ReduceVariant, 1> variants{{{"portable", &pick<Portable>}}};
 #endif
@@ -90,6 +249,9 @@ constexpr std::array<ReduceVariant, 1> variants{{{"portable", &pick<Portable>}}}
 std::span<const ReduceVariant> reduce_variants() {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") == 0) return std::span(variants).last(1);
+    const bool avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+                        __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+    if (!avx512) return std::span(variants).last(2);
 #endif
     return variants;
 }
