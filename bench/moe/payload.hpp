@@ -67,6 +67,26 @@ float reference_sum(std::span<const std::int32_t> experts, std::span<const float
     return sum;
 }
 
+// The same with one row per rank: the choices of each rank of `ranks`, ascending, are added up and rounded to the type
+// of the rows; then the sums of the ranks that have any are added up. `rank_of(expert)`; `rounded(float)`.
+template <class Value, class RankOf, class Rounded>
+float reference_tree(std::span<const std::int32_t> experts, std::span<const float> weights, const Value& value,
+                     std::int32_t ranks, const RankOf& rank_of, const Rounded& rounded) {
+    float sum = 0.0F;
+    for (std::int32_t rank = 0; rank < ranks; ++rank) {
+        float of_rank = 0.0F;
+        bool any = false;
+        for (std::size_t k = 0; k < experts.size(); ++k) {
+            if (experts[k] < 0 || rank_of(experts[k]) != rank) continue;
+            const float product = weights[k] * value(k);
+            of_rank += product;
+            any = true;
+        }
+        if (any) sum += rounded(of_rank);
+    }
+    return sum;
+}
+
 struct DoubleSum {
     double sum = 0;
     double magnitude = 0;  // sum of |w * x|, for the error bound

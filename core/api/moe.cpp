@@ -130,6 +130,7 @@ moe::CombineConfig config_from(const npushmemx_moe_config_t& given) {
     config.input = moe::ElementType{given.input_type};
     config.output = moe::ElementType{given.output_type};
     config.mode = moe::CombineMode{given.mode};
+    config.rows_per = moe::RowsPer{given.rows};
     config.capacity = given.capacity;
     config.ring_place = moe::RingPlace{given.ring};
     config.audit = given.audit != 0;
@@ -143,6 +144,7 @@ Status check_copy(std::int32_t copy) {
                                         NPUSHMEMX_MOE_COPY_STREAMING)};
 }
 
+// `config`: of the rows that travel.
 moe::CopyRoute route_of(std::int32_t copy, const moe::CombineConfig& config) {
     switch (copy) {
         case NPUSHMEMX_MOE_COPY_STAGED: return moe::CopyRoute::staged;
@@ -184,13 +186,6 @@ int refuse(const char* function, const Status& status) {
     return static_cast<int>(status.code());
 }
 
-// Of programs that were compiled before the structure had a team.
-constexpr std::uint32_t config_bytes_without_team = offsetof(npushmemx_moe_config_t, team);
-
-npushmem_team_t team_in(const npushmemx_moe_config_t& config) {
-    return config.struct_size == config_bytes_without_team ? NPUSHMEM_TEAM_WORLD : config.team;
-}
-
 // The device for the kernels of a layer, whose ranks are the team's members.
 Result<npu::Device*> device_for(npushmemx_moe& made, const Team& team) {
     auto& npu = runtime()->npu();
@@ -201,29 +196,45 @@ Result<npu::Device*> device_for(npushmemx_moe& made, const Team& team) {
     return &made.device->device();
 }
 
-Status check_config(const npushmemx_moe_config_t* config) {
-    if (config == nullptr) return {Code::argument, "config is NULL"};
-    if (config->struct_size == sizeof(npushmemx_moe_config_t) || config->struct_size == config_bytes_without_team)
-        return {};
-    return {Code::argument,
-            "config.struct_size is not sizeof(npushmemx_moe_config_t); begin with "
-            "NPUSHMEMX_MOE_CONFIG_INITIALIZER"};
+// The caller's configuration. Programs that were compiled before the structure had a team, or before it had `rows`,
+// get the defaults of what follows.
+Result<npushmemx_moe_config_t> read_config(const npushmemx_moe_config_t* given) {
+    if (given == nullptr) return Status{Code::argument, "config is NULL"};
+    const std::uint32_t size = given->struct_size;
+    if (size != sizeof(npushmemx_moe_config_t) && size != offsetof(npushmemx_moe_config_t, rows) &&
+        size != offsetof(npushmemx_moe_config_t, team)) {
+        return Status{Code::argument,
+                      "config.struct_size is not sizeof(npushmemx_moe_config_t); begin with "
+                      "NPUSHMEMX_MOE_CONFIG_INITIALIZER"};
+    }
+    npushmemx_moe_config_t config = NPUSHMEMX_MOE_CONFIG_INITIALIZER;
+    std::memcpy(&config, given, size);
+    return config;
 }
 
-Status create(const npushmemx_moe_config_t* given, npushmemx_moe_t** handle) {
+Status check_reserved(std::int32_t reserved) {
+    if (reserved == 0) return {};
+    return {Code::argument, fmt::format("moe: reserved is {}, must be 0", reserved)};
+}
+
+Status create(const npushmemx_moe_config_t* config_of_caller, npushmemx_moe_t** handle) {
     if (runtime() == nullptr) return not_running();
     if (handle == nullptr) return {Code::argument, "handle is NULL"};
     *handle = nullptr;
-    if (Status status = check_config(given); !status.ok()) return status;
-    const auto team = team_of(team_in(*given));
+    const auto read = read_config(config_of_caller);
+    if (!read.ok()) return read.status();
+    const npushmemx_moe_config_t& given = read.value();
+    const auto team = team_of(given.team);
     if (!team.ok()) return team.status().within("config.team");
-    moe::CombineConfig config = config_from(*given);
-    if (config.validate().ok()) config.route = route_of(given->copy, config);
+    moe::CombineConfig config = config_from(given);
+    if (config.validate().ok()) config.route = route_of(given.copy, config.transport(team.value()->members().count()));
     runtime()->npu().note_host_access();  // the layers of all PEs agree by plain stores to each other's memory
-    auto made = std::make_unique<npushmemx_moe>(team_in(*given), *team.value());
+    auto made = std::make_unique<npushmemx_moe>(given.team, *team.value());
     const auto device = device_for(*made, *team.value());
     if (!device.ok()) return device.status();
-    auto layer = moe::Layer::create(config, made->memory, *device.value(), check_copy(given->copy));
+    Status own = check_copy(given.copy);
+    if (own.ok()) own = check_reserved(given.reserved);
+    auto layer = moe::Layer::create(config, made->memory, *device.value(), own);
     if (!layer.ok()) return layer.status();
     made->layer = std::move(layer).value();
     *handle = made.release();
@@ -281,7 +292,7 @@ int on_idle(const char* function, npushmemx_moe_t* handle, const Action& action)
 Status wait(npushmemx_moe_t& handle) {
     void** const x = std::exchange(handle.x, nullptr);
     Status status = handle.layer->wait();
-    if (status.ok() && x != nullptr) *x = handle.layer->x();
+    if (status.ok() && x != nullptr) *x = handle.layer->expert_rows();
     return status;
 }
 
@@ -305,6 +316,18 @@ npushmemx_moe_plan_t plan_of(const moe::Combine& combine) {
             plan.offset_table.data(),
             plan.length_table.data(),
             plan.slots.data()};
+}
+
+Status get_received(const npushmemx_moe& handle, npushmemx_moe_received_t& received) {
+    const moe::RankRows* rows = handle.layer->combine().rank_rows();
+    if (rows == nullptr) {
+        return {Code::unsupported,
+                "moe: this handle was created with one row per choice, so the received rows are those of the plan; "
+                "create it with config.rows = NPUSHMEMX_MOE_ROW_PER_RANK"};
+    }
+    received = {static_cast<std::int64_t>(handle.layer->combine().received().value()), handle.layer->x(),
+                rows->source.data(), rows->weights.data()};
+    return {};
 }
 
 }  // namespace
@@ -339,6 +362,13 @@ int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx_moe_plan_t* 
     if (handle == nullptr || plan == nullptr) return refuse(__func__, {Code::argument, "handle or plan is NULL"});
     *plan = plan_of(handle->layer->combine());
     return 0;
+}
+
+int npushmemx_moe_get_received(const npushmemx_moe_t* handle, npushmemx_moe_received_t* received) {
+    if (handle == nullptr || received == nullptr)
+        return refuse(__func__, {Code::argument, "handle or received is NULL"});
+    const Status status = get_received(*handle, *received);
+    return status.ok() ? 0 : refuse(__func__, status);
 }
 
 int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushmemx_moe_traffic_t* traffic) {

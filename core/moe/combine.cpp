@@ -37,6 +37,7 @@ CombineTraffic ring_traffic(const RingMemory& rings) {
 
 Combine::Combine(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device, Blocks blocks)
     : config_(config),
+      transport_(config.transport(memory.n_pes())),
       memory_(memory),
       agreement_block_(std::move(blocks.agreement)),
       failures_block_(std::move(blocks.failures)),
@@ -44,7 +45,7 @@ Combine::Combine(const CombineConfig& config, SymmetricMemory& memory, npu::Devi
       slots_(std::move(blocks.slots)),
       failures_(memory, failures_block_.data()),
       routing_(config_, memory, routing_block_.data()),
-      launches_(config_, memory, device, slots_, routing_) {}
+      launches_(transport_, memory, device, slots_, routing_) {}
 
 Result<std::unique_ptr<Combine>> Combine::create(const CombineConfig& config, SymmetricMemory& memory,
                                                  npu::Device& device, const Status& local_status) {
@@ -56,7 +57,7 @@ Result<std::unique_ptr<Combine>> Combine::create(const CombineConfig& config, Sy
     if (!failures.ok()) return failures.status();
     auto routing = allocate_block(memory, RoutingExchange::size(config), "the routing");
     if (!routing.ok()) return routing.status();
-    auto slots = CombineMemory::allocate(config, memory);
+    auto slots = CombineMemory::allocate(config.transport(memory.n_pes()), memory);
     if (!slots.ok()) return slots.status();
     std::unique_ptr<Combine> combine(new Combine(config, memory, device,
                                                  {std::move(record).value(), std::move(failures).value(),

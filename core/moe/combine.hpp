@@ -60,9 +60,9 @@ public:
     // The same in two parts: start() waits for no other rank. If it succeeds, finish() must be the next call.
     Status start(const std::byte* x, std::byte* out);
     Status finish();
-    // Not collective. Takes over this rank's routing and the plan from a dispatch of all ranks. A later set_plan needs
+    // Not collective. Takes over this rank's routing and the rows from a dispatch of all ranks. A later set_plan needs
     // a new set_routing.
-    void adopt(CombinePlan plan, const RankRouting& own) { routing_.adopt(std::move(plan), own); }
+    Status adopt(ReceivedRows received, const RankRouting& own) { return routing_.adopt(std::move(received), own); }
     // Not collective. Call it after a failure was published in failures(), by this object or by another that shares
     // them; then no rank waits for this one any more.
     void signal_abort() { launches_.signal_abort(epoch_); }
@@ -72,6 +72,9 @@ public:
     [[nodiscard]] PublishedFailures& failures() { return failures_; }
     [[nodiscard]] const CombineConfig& config() const { return config_; }
     [[nodiscard]] const CombinePlan& plan() const { return routing_.plan(); }
+    [[nodiscard]] const RankRows* rank_rows() const { return routing_.rank_rows(); }
+    // The rows that a dispatch brings, one for each row that returns.
+    [[nodiscard]] Rows received() const { return routing_.sent().rows; }
     [[nodiscard]] Tokens tokens() const { return routing_.tokens(); }
     // Call it while no call runs.
     [[nodiscard]] CombineTraffic traffic() const;
@@ -92,6 +95,7 @@ private:
     Status abort_call(const Status& cause);
 
     const CombineConfig config_;
+    const CombineConfig transport_;
     SymmetricMemory& memory_;
     // Declared in the order of allocation, so that every PE releases them in the same, reverse order.
     SymmetricBlock agreement_block_;

@@ -10,40 +10,73 @@ namespace npushmem::moe {
 
 RoutedPlan::RoutedPlan(const CombineConfig& config, SymmetricMemory& memory, std::byte* exchange)
     : config_(config),
+      transport_(config.transport(memory.n_pes())),
       my_pe_(memory.my_pe()),
       placement_(config.experts, memory.n_pes()),
-      exchange_(memory, exchange) {}
+      exchange_(config, memory, exchange) {}
 
 Status RoutedPlan::collect(const RankRouting& own) {
     routed_ = collected_ = false;
     if (Status s = exchange_.collect(); !s.ok()) return s;
-    auto plan = build_combine_plan(exchange_.all(), placement_, my_pe_);
-    if (!plan.ok()) return plan.status();
-    adopt(std::move(plan).value(), own);
+    Result<ReceivedRows> received = ReceivedRows{};
+    if (per_rank()) {
+        received = received_rows(exchange_.all(), config_.top_k, placement_, my_pe_);
+    } else {
+        auto plan = build_combine_plan(exchange_.all(), placement_, my_pe_);
+        received = plan.ok() ? Result<ReceivedRows>(ReceivedRows{std::move(plan).value(), {}, {}}) : plan.status();
+    }
+    if (!received.ok()) return received.status();
+    if (Status s = adopt(std::move(received).value(), own); !s.ok()) return s;
     collected_ = true;
     return {};
 }
 
-void RoutedPlan::adopt(CombinePlan plan, const RankRouting& own) {
-    plan_ = std::move(plan);
-    if (config_.streams()) order_ = row_order(own.experts, placement_, config_.chunk_slots(), config_.chunks());
+Status RoutedPlan::adopt(ReceivedRows received, const RankRouting& own) {
+    routed_ = collected_ = false;
     tokens_ = Tokens{own.tokens(config_.top_k)};
-    experts_.assign(own.experts.begin(), own.experts.end());
-    weights_.assign(own.weights.begin(), own.weights.end());
+    if (Status s = set_rows(std::move(received), own); !s.ok()) return s;
+    if (config_.streams()) {
+        order_ = row_order(experts_, ExpertPlacement(transport_.experts, placement_.ranks()), transport_.chunk_slots(),
+                           transport_.chunks());
+    }
     routed_ = true;
-    collected_ = false;
+    return {};
+}
+
+Status RoutedPlan::set_rows(ReceivedRows received, const RankRouting& own) {
+    if (!per_rank()) {
+        plan_ = std::move(received.plan);
+        experts_.assign(own.experts.begin(), own.experts.end());
+        weights_.assign(own.weights.begin(), own.weights.end());
+        return {};
+    }
+    auto plan =
+        build_combine_plan(received.plan, transport_.top_k, received.choices, config_.top_k, placement_, my_pe_);
+    if (!plan.ok()) return plan.status();
+    received_ = std::move(received);
+    experts_ = std::move(received_.own.ranks);
+    weights_ = std::move(received_.own.ones);
+    replace(std::move(plan).value());
+    return {};
+}
+
+void RoutedPlan::replace(CombinePlan plan) {
+    plan_ = std::move(plan);
+    if (per_rank()) rank_rows_ = relate_rows(received_, plan_, config_.top_k);
 }
 
 Status RoutedPlan::check(const CombinePlan& plan) const {
     if (!collected_) return {Code::state, "set the routing before a plan"};
     if (Status s = check_tables(plan, config_.slots()); !s.ok()) return s;
-    if (Status s = check_slots(plan, exchange_.all()); !s.ok() || !config_.streams()) return s;
+    if (Status s = check_slots(plan, exchange_.all()); !s.ok() || !config_.streams() || per_rank()) return s;
     return check_order(plan);
 }
 
 void RoutedPlan::clear() {
     routed_ = collected_ = false;
     plan_ = {};
+    received_ = {};
+    rank_rows_ = {};
     tokens_ = {};
     order_ = {};
 }
@@ -64,6 +97,7 @@ CombineLaunches::CombineLaunches(const CombineConfig& config, SymmetricMemory& m
       blocks_(blocks),
       routing_(routing),
       reduce_(best_reduce(config.input, config.output)),
+      reduce_to_row_(best_reduce(config.input, config.input)),
       host_served_(unmapped_ranks(device.fabric(), memory, blocks.region())),
       stream_(device) {}
 
@@ -100,7 +134,7 @@ std::optional<int> CombineLaunches::aborted_peer() const {
 void CombineLaunches::signal_abort(std::uint64_t epoch) {
     const CombineCall call{nullptr, nullptr, epoch};
     if (config_.streams()) {
-        const StreamCombine work = stream_arguments(call);
+        const StreamCombine work = stream_arguments(send_arguments(call), call);
         (void)npu::launch(stream_, launch_as("moe_stream_signal_abort"), moe_stream_signal_abort, work);
         (void)stream_.synchronize();
         if (host_served_.empty()) return;
@@ -128,7 +162,7 @@ npu::LaunchConfig CombineLaunches::launch_as(const char* name) const {
 }
 
 CombineSend CombineLaunches::send_arguments(const CombineCall& call) const {
-    CombineSend send = send_from(routing_.plan(), blocks_.layout());
+    CombineSend send = send_from(routing_.sent(), blocks_.layout());
     send.x = call.x;
     send.num_ranks = memory_.n_pes();  // also without a plan
     send.host_served = host_served_.empty() ? nullptr : host_served_.data();
@@ -137,6 +171,33 @@ CombineSend CombineLaunches::send_arguments(const CombineCall& call) const {
     send.epoch = call.epoch;
     send.route = config_.route;
     return send;
+}
+
+RowSums CombineLaunches::sums() const {
+    const RankRows* rows = routing_.rank_rows();
+    if (rows == nullptr) return {};
+    return {rows->first.data(), rows->parts.data(), rows->weights.data(), reduce_to_row_,
+            Elements{static_cast<std::uint64_t>(config_.hidden)}};
+}
+
+// Computes the rows to send. Complete before any later launch.
+Result<const std::byte*> CombineLaunches::sum_rows(const CombineCall& call) {
+    const Rows rows = routing_.sent().rows;
+    const Bytes bytes = bytes_of(rows, config_.row_bytes());
+    if (bytes > summed_bytes_) {
+        summed_rows_ = std::make_unique_for_overwrite<std::byte[]>(bytes.value());
+        summed_bytes_ = bytes;
+    }
+    CombineSend send = send_arguments(call);
+    send.sums = sums();
+    const Status s = npu::launch(stream_, launch_as("moe_combine_sum_rows"), moe_combine_sum_rows, send, rows.value(),
+                                 summed_rows_.get());
+    if (!s.ok()) return s;
+    // The host sends rows, too.
+    if (!host_served_.empty()) {
+        if (Status done = stream_.synchronize(); !done.ok()) return done;
+    }
+    return summed_rows_.get();
 }
 
 CombineReceive CombineLaunches::receive_arguments(const CombineCall& call) const {
@@ -157,10 +218,15 @@ CombineReceive CombineLaunches::receive_arguments(const CombineCall& call) const
     return receive;
 }
 
-StreamCombine CombineLaunches::stream_arguments(const CombineCall& call) const {
+StreamCombine CombineLaunches::stream_arguments(const CombineSend& send, const CombineCall& call) const {
     const RowOrder& order = routing_.order();
-    return {send_arguments(call), receive_arguments(call), blocks_.rings(), order.slots.data(),
-            order.first.data(),   config_.chunk(),         config_.chunks()};
+    return {send,
+            receive_arguments(call),
+            blocks_.rings(),
+            order.slots.data(),
+            order.first.data(),
+            config_.chunk(),
+            config_.chunks()};
 }
 
 // All rows of a chunk must arrive before the chunk is added up, and the chunk must be added up before rows of the next
@@ -180,20 +246,31 @@ Status CombineLaunches::stream_with_host() {
 }
 
 Status CombineLaunches::start(const CombineCall& call) {
+    CombineSend send = send_arguments(call);
+    if (routing_.rank_rows() != nullptr) {
+        // Elsewhere the rows to send must be in memory.
+        if (!config_.streams() && host_served_.empty() && config_.route != CopyRoute::staged) {
+            send.sums = sums();
+        } else {
+            const Result<const std::byte*> rows = sum_rows(call);
+            if (!rows.ok()) return rows.status();
+            send.x = rows.value();
+        }
+    }
     if (config_.streams()) {
+        const StreamCombine work = stream_arguments(send, call);
         // finish() does the whole exchange in this case.
-        if (!host_served_.empty()) return host_work_ = stream_arguments(call), Status{};
-        return npu::launch(stream_, launch_as("moe_combine_stream"), moe_combine_stream, stream_arguments(call));
+        if (!host_served_.empty()) return host_work_ = work, Status{};
+        return npu::launch(stream_, launch_as("moe_combine_stream"), moe_combine_stream, work);
     }
-    const CombineSend send = send_arguments(call);
-    if (!host_served_.empty()) send_remote_rows(memory_, send);
-    if (Status s = npu::launch(stream_, launch_as("moe_combine_direct_sender"), moe_combine_direct_sender, send);
-        !s.ok())
-        return s;
-    if (!host_served_.empty()) {
-        if (Status s = memory_.quiet(); !s.ok()) return s;
-    }
+    if (Status s = send_directly(send); !s.ok()) return s;
     return npu::launch(stream_, launch_as("moe_combine_receiver"), moe_combine_receiver, receive_arguments(call));
+}
+
+Status CombineLaunches::send_directly(const CombineSend& send) {
+    if (!host_served_.empty()) send_remote_rows(memory_, send);
+    const Status s = npu::launch(stream_, launch_as("moe_combine_direct_sender"), moe_combine_direct_sender, send);
+    return s.ok() && !host_served_.empty() ? memory_.quiet() : s;
 }
 
 }  // namespace npushmem::moe

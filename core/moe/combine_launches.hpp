@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "core/moe/combine_memory.hpp"
 #include "core/moe/common/combine_config.hpp"
 #include "core/moe/common/combine_plan.hpp"
+#include "core/moe/common/rank_rows.hpp"
 #include "core/moe/common/reduce.hpp"
 #include "core/moe/common/symmetric_memory.hpp"
 #include "core/moe/direct/combine_receiver.hpp"
@@ -34,29 +36,41 @@ public:
     void publish(const RankRouting& own) { exchange_.publish(own); }
     // Builds the plan from the routings of all ranks. Call it after a barrier.
     Status collect(const RankRouting& own);
-    // Takes over the plan of a dispatch. No replace() is possible then, because the other ranks' routings are unknown.
-    void adopt(CombinePlan plan, const RankRouting& own);
+    // Takes over the rows of a dispatch. No replace() is possible then, because the other ranks' routings are unknown.
+    Status adopt(ReceivedRows received, const RankRouting& own);
     // Rejects a plan for which the tables differ from the collected routings.
     [[nodiscard]] Status check(const CombinePlan& plan) const;
     // `plan` has passed check().
-    void replace(CombinePlan plan) { plan_ = std::move(plan); }
+    void replace(CombinePlan plan);
     // Removes routing and plan.
     void clear();
 
     [[nodiscard]] bool is_set() const { return routed_; }
+    // Of the experts' rows.
     [[nodiscard]] const CombinePlan& plan() const { return plan_; }
-    // Modes stream and chunked.
-    [[nodiscard]] const RowOrder& order() const { return order_; }
+    // One row per rank: the received rows and their relation to the experts' rows; else null.
+    [[nodiscard]] const RankRows* rank_rows() const { return per_rank() ? &rank_rows_ : nullptr; }
     [[nodiscard]] Tokens tokens() const { return tokens_; }
+
+    // The rows that travel: their plan; in modes stream and chunked their order of arrival; and the routing of this
+    // rank's tokens, [tokens, top_k of CombineConfig::transport].
+    [[nodiscard]] const CombinePlan& sent() const { return per_rank() ? received_.plan : plan_; }
+    [[nodiscard]] const RowOrder& order() const { return order_; }
     [[nodiscard]] const std::vector<std::int32_t>& experts() const { return experts_; }
     [[nodiscard]] const std::vector<float>& weights() const { return weights_; }
 
 private:
+    [[nodiscard]] bool per_rank() const { return config_.rows_per == RowsPer::rank; }
+    Status set_rows(ReceivedRows received, const RankRouting& own);
+
     const CombineConfig& config_;
+    const CombineConfig transport_;
     int my_pe_;
     ExpertPlacement placement_;
     RoutingExchange exchange_;
     CombinePlan plan_;
+    ReceivedRows received_;  // one row per rank
+    RankRows rank_rows_;
     RowOrder order_;
     Tokens tokens_;
     std::vector<std::int32_t> experts_;
@@ -76,7 +90,7 @@ struct CombineCall {
 // read the routing and write the memory until finish() or drain() returns.
 class CombineLaunches {
 public:
-    // The arguments must outlive the object.
+    // The arguments must outlive the object. `config`: CombineConfig::transport.
     CombineLaunches(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device,
                     const CombineMemory& blocks, const RoutedPlan& routing);
 
@@ -96,8 +110,11 @@ public:
 private:
     [[nodiscard]] npu::LaunchConfig launch_as(const char* name) const;
     [[nodiscard]] CombineSend send_arguments(const CombineCall& call) const;
+    [[nodiscard]] RowSums sums() const;
+    Result<const std::byte*> sum_rows(const CombineCall& call);
+    Status send_directly(const CombineSend& send);
     [[nodiscard]] CombineReceive receive_arguments(const CombineCall& call) const;
-    [[nodiscard]] StreamCombine stream_arguments(const CombineCall& call) const;
+    [[nodiscard]] StreamCombine stream_arguments(const CombineSend& send, const CombineCall& call) const;
     Status stream_with_host();
 
     const CombineConfig& config_;
@@ -106,6 +123,9 @@ private:
     const CombineMemory& blocks_;
     const RoutedPlan& routing_;
     ReduceFunction reduce_;
+    ReduceFunction reduce_to_row_;  // to the type of the rows that travel
+    std::unique_ptr<std::byte[]> summed_rows_;
+    Bytes summed_bytes_;
     std::vector<std::uint8_t> host_served_;  // per rank, 1: not mapped here, so the host sends to it; empty: all are
                                              // mapped
     StreamCombine host_work_;                // of the current call, if the host serves some of the ranks

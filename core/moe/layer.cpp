@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <utility>
 
 namespace npushmem::moe {
@@ -64,8 +65,22 @@ Status Layer::start_combine(const std::byte* x, std::byte* out) {
 
 Status Layer::finish_dispatch() {
     Status status = dispatch_->finish();
-    if (status.ok()) combine_->adopt(dispatch_->take_plan(), own_);
-    return status;
+    return status.ok() ? combine_->adopt(dispatch_->take_rows(), own_) : status;
+}
+
+std::byte* Layer::expert_rows() {
+    const RankRows* rows = combine_->rank_rows();
+    if (rows == nullptr) return x();
+    const std::size_t row = combine_->config().row_bytes().value();
+    const std::size_t bytes = rows->source.size() * row;
+    if (bytes > expert_rows_bytes_) {
+        expert_rows_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+        expert_rows_bytes_ = bytes;
+    }
+    for (std::size_t i = 0; i < rows->source.size(); ++i) {
+        std::memcpy(expert_rows_.get() + i * row, x() + static_cast<std::size_t>(rows->source[i]) * row, row);
+    }
+    return expert_rows_.get();
 }
 
 Status Layer::wait() {

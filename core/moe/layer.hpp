@@ -40,6 +40,9 @@ public:
     [[nodiscard]] Combine& combine() { return *combine_; }
     // The memory into which dispatch puts rows; null without a capacity.
     [[nodiscard]] std::byte* x() const { return dispatch_ != nullptr ? dispatch_->x() : nullptr; }
+    // The experts' rows after a dispatch, in the order of the plan: x(), or with one row per rank a copy that each call
+    // makes anew.
+    std::byte* expert_rows();
 
 private:
     enum class Call { none, dispatch, combine };
@@ -51,6 +54,8 @@ private:
 
     std::unique_ptr<Combine> combine_;
     std::unique_ptr<Dispatch> dispatch_;  // null: the capacity is 0
+    std::unique_ptr<std::byte[]> expert_rows_;
+    std::size_t expert_rows_bytes_ = 0;
     Call pending_call_ = Call::none;
     RankRouting own_;  // of the running dispatch
 };

@@ -10,6 +10,17 @@
  *
  * rounded once to the output type. The result does not depend on timing: equal input gives equal bits.
  *
+ * With config.rows = NPUSHMEMX_MOE_ROW_PER_RANK a token's row travels once to each PE that holds any of its experts,
+ * and one row returns from each. That is fewer rows: with top_k 8 on 2 PEs at most 2 instead of 8. The PE of the
+ * experts adds up their rows, and the token's PE adds up the rows of the PEs:
+ *
+ *     rank_row[r][c] = sum over the choices k of PE r, ascending, in float:  weight[token][k] * row(token, k)[c]
+ *     out[token][c]  = sum over the PEs r with such choices, ascending, in float:  rank_row[r][c]
+ *
+ * Both sums begin at 0. rank_row is rounded once to the input type, out once to the output type. So the result differs
+ * from that of one row per choice, but it also is the same on every transport, in every mode and with every number of
+ * cores. npushmemx_moe_get_received gives the received row of each row that an expert computes.
+ *
  *     npushmemx_moe_config_t config = NPUSHMEMX_MOE_CONFIG_INITIALIZER;
  *     config.experts = 256; config.top_k = 8; config.hidden = 7168; config.max_tokens = 128; config.capacity = 4096;
  *     npushmemx_moe_t* moe;
@@ -48,8 +59,9 @@
  *
  * Parameters: handle: the layer's handle; config: initialised with NPUSHMEMX_MOE_CONFIG_INITIALIZER; tokens: number of
  * this PE's tokens; expert_ids, weights: [tokens, top_k]; offset_table, length_table, slots, rows: as in
- * npushmemx_moe_plan_t; plan: receives the destination of each row; traffic: receives the flow control counters; in:
- * [tokens, hidden]; x: the rows of this PE's experts; out: one row for each token. */
+ * npushmemx_moe_plan_t; plan: receives the destination of each row; received: receives the rows of a dispatch; traffic:
+ * receives the flow control counters; in: [tokens, hidden]; x: the rows of this PE's experts; out: one row for each
+ * token. */
 #ifndef NPUSHMEM_MOE_H
 #define NPUSHMEM_MOE_H
 
@@ -88,6 +100,11 @@ extern "C" {
 #define NPUSHMEMX_MOE_COPY_ORDINARY 2  /* directly to the slot, ordinary stores */
 #define NPUSHMEMX_MOE_COPY_STREAMING 3 /* directly to the slot, stores that bypass the caches */
 
+/* The rows that travel: one for each choice of a token, or one for each PE that holds any of the token's experts. All
+ * PEs must choose the same. */
+#define NPUSHMEMX_MOE_ROW_PER_CHOICE 0
+#define NPUSHMEMX_MOE_ROW_PER_RANK 1
+
 typedef struct npushmemx_moe npushmemx_moe_t; /* opaque */
 
 typedef struct npushmemx_moe_config {
@@ -102,15 +119,19 @@ typedef struct npushmemx_moe_config {
     int32_t copy;         /* NPUSHMEMX_MOE_COPY_...; other values are rejected */
     int32_t audit;        /* not 0: counts the rows put into every slot, and checks the counts after each call (slow) */
     int64_t timeout_ns;   /* longest wait for another PE; 0: NPUSHMEM_TIMEOUT */
-    int64_t capacity; /* maximum rows of one PE in a dispatch, up to 2^31 - 1; 0: no dispatch and no memory for it */
+    int64_t capacity; /* maximum rows that one PE receives in a dispatch, up to 2^31 - 1, with one row per rank up to
+                         (2^31 - 1) / top_k; 0: no dispatch and no memory for it */
     int32_t ring;     /* NPUSHMEMX_MOE_RING_... */
     npushmem_team_t team; /* the PEs of the layer: rank r is PE r of the team, also in messages */
+    int32_t rows;         /* NPUSHMEMX_MOE_ROW_PER_...; other values are rejected */
+    int32_t reserved;     /* 0 */
 } npushmemx_moe_config_t;
 
 #define NPUSHMEMX_MOE_CONFIG_INITIALIZER                                                                          \
     {                                                                                                             \
         sizeof(npushmemx_moe_config_t), 0, 0, NPUSHMEMX_MOE_DIRECT, 0, 0, NPUSHMEMX_MOE_BF16, NPUSHMEMX_MOE_BF16, \
-            NPUSHMEMX_MOE_COPY_AUTO, 0, 0, 0, NPUSHMEMX_MOE_RING_AT_RECEIVER, NPUSHMEM_TEAM_WORLD                 \
+            NPUSHMEMX_MOE_COPY_AUTO, 0, 0, 0, NPUSHMEMX_MOE_RING_AT_RECEIVER, NPUSHMEM_TEAM_WORLD,                \
+            NPUSHMEMX_MOE_ROW_PER_CHOICE, 0                                                                       \
     }
 
 /* Layout of x on this PE. The tables are int32 [local_experts, ranks], row-major; x is expert-major, inside
@@ -128,6 +149,15 @@ typedef struct npushmemx_moe_plan {
     const uint32_t* slots;       /* [rows] token * top_k + k at the rank that the row goes to */
 } npushmemx_moe_plan_t;
 
+/* The received rows of a layer with one row per rank: row row_index[i] of x is the input of the expert that computes
+ * row i of the plan. x is ordered by the rank that owns the token, inside that by token. Valid as long as the plan. */
+typedef struct npushmemx_moe_received {
+    int64_t rows;             /* of x: one for each (token, rank) with an expert here */
+    const void* x;            /* [rows, hidden] of the last dispatch, in symmetric memory; NULL without a capacity */
+    const int32_t* row_index; /* [plan.rows]; -1: a row outside of all fragments of set_plan */
+    const float* weights;     /* [plan.rows] of the choice; combine applies them */
+} npushmemx_moe_received_t;
+
 /* Flow control counters of this PE's combines, since create or reset. */
 typedef struct npushmemx_moe_traffic {
     uint64_t calls;   /* of combine */
@@ -139,9 +169,9 @@ typedef struct npushmemx_moe_traffic {
 } npushmemx_moe_traffic_t;
 
 /* Collective. Compares the configurations of all PEs, then takes symmetric memory: two buffers of max_tokens * top_k
- * rows (in mode chunked, of the rows of a chunk), so that consecutive calls need neither clearing nor a barrier between
- * them; in modes stream and chunked also the rings; with a capacity also that many rows. On failure *handle is NULL, on
- * every PE. */
+ * rows, with one row per rank of max_tokens * min(top_k, ranks) rows (in mode chunked, of the rows of a chunk), so that
+ * consecutive calls need neither clearing nor a barrier between them; in modes stream and chunked also the rings; with
+ * a capacity also that many rows. On failure *handle is NULL, on every PE. */
 NPUSHMEM_API int npushmemx_moe_create(const npushmemx_moe_config_t* config, npushmemx_moe_t** handle);
 
 /* Collective. Sets the routing of this PE's tokens, 0 to max_tokens of them: expert_ids and weights [tokens, top_k],
@@ -160,6 +190,10 @@ NPUSHMEM_API int npushmemx_moe_set_plan(npushmemx_moe_t* handle, const int32_t* 
 /* Not collective. Returns the current plan. */
 NPUSHMEM_API int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx_moe_plan_t* plan);
 
+/* Not collective. Returns the received rows and their relation to the rows of the plan. Fails with
+ * NPUSHMEM_E_UNSUPPORTED on a handle with one row per choice. */
+NPUSHMEM_API int npushmemx_moe_get_received(const npushmemx_moe_t* handle, npushmemx_moe_received_t* received);
+
 /* Not collective. Returns the flow control counters. Do not call it while a combine runs. */
 NPUSHMEM_API int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushmemx_moe_traffic_t* traffic);
 
@@ -167,6 +201,10 @@ NPUSHMEM_API int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushm
  * chosen, and sets the routing like set_routing: -1 means no expert, the arrays are copied, and get_plan then returns
  * the rows of x for each expert. *x receives the address of the rows, [plan.rows, hidden], in symmetric memory of the
  * handle. Until the next dispatch the program may work on them in place and pass them to combine. x itself may be NULL.
+ *
+ * With one row per rank, the rows of *x are copies of the received rows, in memory of the handle that grows as needed.
+ * With a NULL x there is no copy: the experts read the rows of npushmemx_moe_get_received by their indices, and the
+ * program passes rows of its own, in the order of the plan, to combine. `capacity` limits the received rows.
  *
  * Rejected on all PEs, before any row moves and without a change of *x, if any PE's ids are outside -1..experts-1, if
  * its `in` is NULL, not aligned, or in the handle's memory, or if a PE would receive more rows than `capacity`; the

@@ -29,7 +29,11 @@ Status CombineConfig::validate() const {
     if (max_tokens < 1 || max_tokens > max_token_count) return refuse("max_tokens", max_tokens, 1, max_token_count);
     if (Status status = check_type("input type", input); !status.ok()) return status;
     if (Status status = check_type("output type", output); !status.ok()) return status;
-    if (capacity < 0 || capacity > max_rows) return refuse("capacity", capacity, 0, max_rows);
+    if (rows_per != RowsPer::choice && rows_per != RowsPer::rank)
+        return refuse("rows", static_cast<std::int64_t>(rows_per), 0, 1);
+    // A received row stands for up to top_k rows of the experts.
+    const std::int64_t max_capacity = rows_per == RowsPer::rank ? max_rows / top_k : max_rows;
+    if (capacity < 0 || capacity > max_capacity) return refuse("capacity", capacity, 0, max_capacity);
     if (ring_rows < 0 || ring_rows > max_token_count) return refuse("ring_rows", ring_rows, 0, max_token_count);
     if (chunk_tokens < 1 || chunk_tokens > max_token_count)
         return refuse("chunk_tokens", chunk_tokens, 1, max_token_count);
@@ -39,6 +43,15 @@ Status CombineConfig::validate() const {
     if (name_of(mode) != "unknown") return {};
     return {Code::unsupported, fmt::format("moe: mode {} is not supported; use 0 (direct), 1 (chunked) or 2 (stream)",
                                            static_cast<std::int32_t>(mode))};
+}
+
+CombineConfig CombineConfig::transport(std::int32_t ranks) const {
+    CombineConfig config = *this;
+    if (rows_per == RowsPer::choice) return config;
+    config.rows_per = RowsPer::choice;
+    config.experts = ranks;
+    config.top_k = std::min(top_k, ranks);
+    return config;
 }
 
 Status check_own_routing(const CombineConfig& config, const RankRouting& own, std::int32_t rank) {

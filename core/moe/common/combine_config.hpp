@@ -88,6 +88,10 @@ constexpr std::string_view name_of(CombineMode mode) {
 // case tail and head lie in the memory of the rank that waits for them.
 enum class RingPlace : std::int32_t { receiver = 0, sender = 1 };
 
+// The rows that travel. choice: one row for each choice of a token. rank: one row for each rank that holds any of a
+// token's experts; that rank adds up its experts' rows of the token and returns one row (rank_rows.hpp).
+enum class RowsPer : std::int32_t { choice = 0, rank = 1 };
+
 // Maximum number of choices per token.
 constexpr std::int32_t max_top_k = 64;
 
@@ -99,6 +103,7 @@ struct CombineConfig {
     ElementType input = ElementType::bfloat16;
     ElementType output = ElementType::bfloat16;
     CombineMode mode = CombineMode::direct;
+    RowsPer rows_per = RowsPer::choice;
     std::int64_t capacity = 0;   // most rows that a dispatch may bring to one rank; 0: no dispatch
     std::int64_t ring_rows = 0;  // of each ring; 0: about 256 KiB, in mode chunked two chunks
     RingPlace ring_place = RingPlace::receiver;
@@ -124,6 +129,9 @@ struct CombineConfig {
         return (static_cast<std::uint64_t>(max_tokens) + chunk().value() - 1) / chunk().value();
     }
     [[nodiscard]] Rows chunk_slots() const { return rows_of(chunk(), static_cast<std::uint32_t>(top_k)); }
+    // The configuration by which the rows travel: this one, or with one row per rank that of a layer whose experts are
+    // the ranks.
+    [[nodiscard]] CombineConfig transport(std::int32_t ranks) const;
     // Rejects values that are out of range; the message names the first one and its limits.
     [[nodiscard]] Status validate() const;
 };

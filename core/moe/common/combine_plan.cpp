@@ -29,17 +29,6 @@ void for_each_row(std::span<const RankRouting> routing, const ExpertPlacement& p
     }
 }
 
-CombinePlan empty_plan(const ExpertPlacement& placement, std::int32_t self) {
-    CombinePlan plan;
-    plan.local_experts = placement.local_experts(self);
-    plan.ranks = placement.ranks();
-    plan.first_expert = placement.first_expert(self);
-    const std::size_t entries = plan.entry(plan.local_experts, 0);
-    plan.offset_table.assign(entries, 0);
-    plan.length_table.assign(entries, 0);
-    return plan;
-}
-
 // Fills the offsets from the lengths; the sum is kept in 64 bits so that an overflow of int32 shows.
 std::uint64_t fill_offsets(CombinePlan& plan) {
     std::uint64_t next = 0;
@@ -58,11 +47,24 @@ Rows CombinePlan::rows_to(std::int32_t rank) const {
     return total;
 }
 
-Result<CombinePlan> build_combine_plan(std::span<const RankRouting> routing, const ExpertPlacement& placement,
-                                       std::int32_t self) {
+CombinePlan empty_plan(const ExpertPlacement& placement, std::int32_t self) {
+    CombinePlan plan;
+    plan.local_experts = placement.local_experts(self);
+    plan.ranks = placement.ranks();
+    plan.first_expert = placement.first_expert(self);
+    const std::size_t entries = plan.entry(plan.local_experts, 0);
+    plan.offset_table.assign(entries, 0);
+    plan.length_table.assign(entries, 0);
+    return plan;
+}
+
+namespace {
+
+// for_each(visit) calls visit(local expert, rank, slot) for every row, in the order rank, token, k.
+template <class ForEach>
+Result<CombinePlan> plan_of_rows(const ExpertPlacement& placement, std::int32_t self, const ForEach& for_each) {
     CombinePlan plan = empty_plan(placement, self);
-    for_each_row(routing, placement, self,
-                 [&](std::int32_t e, std::int32_t r, std::uint32_t) { ++plan.length_table[plan.entry(e, r)]; });
+    for_each([&](std::int32_t e, std::int32_t r, std::uint32_t) { ++plan.length_table[plan.entry(e, r)]; });
     plan.rows = Rows{fill_offsets(plan)};
     if (plan.rows.value() > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
         return Status{Code::range, fmt::format("rank {} would hold {} rows, more than a 32-bit table can point to; "
@@ -71,10 +73,36 @@ Result<CombinePlan> build_combine_plan(std::span<const RankRouting> routing, con
     }
     plan.slots.resize(plan.rows.value());
     std::vector<std::int32_t> cursor = plan.offset_table;
-    for_each_row(routing, placement, self, [&](std::int32_t e, std::int32_t r, std::uint32_t slot) {
+    for_each([&](std::int32_t e, std::int32_t r, std::uint32_t slot) {
         plan.slots[static_cast<std::size_t>(cursor[plan.entry(e, r)]++)] = slot;
     });
     return plan;
+}
+
+}  // namespace
+
+Result<CombinePlan> build_combine_plan(std::span<const RankRouting> routing, const ExpertPlacement& placement,
+                                       std::int32_t self) {
+    return plan_of_rows(placement, self, [&](const auto& visit) { for_each_row(routing, placement, self, visit); });
+}
+
+Result<CombinePlan> build_combine_plan(const CombinePlan& sent, std::int32_t width, std::span<const Choice> choices,
+                                       std::int32_t top_k, const ExpertPlacement& placement, std::int32_t self) {
+    const std::int32_t first = placement.first_expert(self);
+    const std::int32_t last = placement.first_expert(self + 1);
+    const auto each = static_cast<std::uint32_t>(top_k);
+    return plan_of_rows(placement, self, [&](const auto& visit) {
+        for (std::int32_t rank = 0; rank < sent.ranks; ++rank) {
+            const Fragment rows = sent.fragment(0, rank);
+            for (std::uint64_t row = rows.first.value(); row < (rows.first + rows.count).value(); ++row) {
+                const std::uint32_t token = sent.slots[row] / static_cast<std::uint32_t>(width);
+                for (std::uint32_t k = 0; k < each; ++k) {
+                    const std::int32_t id = choices[row * each + k].expert;
+                    if (id >= first && id < last) visit(id - first, rank, token * each + k);
+                }
+            }
+        }
+    });
 }
 
 namespace {
@@ -264,17 +292,25 @@ constexpr std::uint64_t header = 128;
 }  // namespace
 
 Bytes RoutingExchange::size(const CombineConfig& config) {
-    return aligned_up(Bytes{header} + bytes_of(config.slots(), Bytes{sizeof(std::int32_t)}), header);
+    const std::uint64_t arrays = config.rows_per == RowsPer::rank ? 2 : 1;
+    return aligned_up(Bytes{header} + bytes_of(config.slots() * arrays, Bytes{sizeof(std::int32_t)}), header);
+}
+
+std::byte* RoutingExchange::weights() const {
+    return block_ + header + bytes_of(config_.slots(), Bytes{sizeof(std::int32_t)}).value();
 }
 
 void RoutingExchange::publish(const RankRouting& own) {
     const std::uint64_t count = own.experts.size();
     std::memcpy(block_, &count, sizeof count);
-    if (count > 0) std::memcpy(block_ + header, own.experts.data(), own.experts.size_bytes());
+    if (count == 0) return;
+    std::memcpy(block_ + header, own.experts.data(), own.experts.size_bytes());
+    if (shares_weights()) std::memcpy(weights(), own.weights.data(), own.weights.size_bytes());
 }
 
 Status RoutingExchange::collect() {
     ids_.assign(static_cast<std::size_t>(memory_.n_pes()), {});
+    weights_.assign(ids_.size(), {});
     views_.clear();
     for (int rank = 0; rank < memory_.n_pes(); ++rank) {
         if (Status status = collect_from(rank); !status.ok()) return status;
@@ -286,10 +322,15 @@ Status RoutingExchange::collect_from(int rank) {
     std::uint64_t count = 0;
     if (Status status = memory_.fetch(&count, block_, Bytes{sizeof count}, rank); !status.ok()) return status;
     std::vector<std::int32_t>& ids = ids_[static_cast<std::size_t>(rank)];
+    std::vector<float>& shared = weights_[static_cast<std::size_t>(rank)];
     ids.resize(count);
-    views_.push_back({ids, {}});
+    if (shares_weights()) shared.resize(count);
+    views_.push_back({ids, shared});
     if (count == 0) return {};
-    return memory_.fetch(ids.data(), block_ + header, Bytes{count * sizeof(std::int32_t)}, rank);
+    const Bytes bytes{count * sizeof(std::int32_t)};
+    Status status = memory_.fetch(ids.data(), block_ + header, bytes, rank);
+    if (!status.ok() || !shares_weights()) return status;
+    return memory_.fetch(shared.data(), weights(), bytes, rank);
 }
 
 }  // namespace npushmem::moe

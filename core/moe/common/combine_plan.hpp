@@ -52,6 +52,20 @@ constexpr std::uint32_t no_slot = 0xFFFFFFFFU;
 Result<CombinePlan> build_combine_plan(std::span<const RankRouting> routing, const ExpertPlacement& placement,
                                        std::int32_t self);
 
+// The plan of rank `self` without rows.
+CombinePlan empty_plan(const ExpertPlacement& placement, std::int32_t self);
+
+// A choice of a token.
+struct Choice {
+    std::int32_t expert = no_expert;
+    float weight = 0;
+};
+
+// The same plan, from the rows that `self` has received with one row per rank. `sent`: their plan, with slots token *
+// width + j, inside a rank by token; `choices`: [sent.rows, top_k] of each row's token.
+Result<CombinePlan> build_combine_plan(const CombinePlan& sent, std::int32_t width, std::span<const Choice> choices,
+                                       std::int32_t top_k, const ExpertPlacement& placement, std::int32_t self);
+
 // Checks of tables that a caller supplies. They run before any byte moves, and each message names the expert, the rank
 // and the value.
 
@@ -67,29 +81,36 @@ Status check_slots(const CombinePlan& plan, std::span<const RankRouting> routing
 // that order.
 Status check_order(const CombinePlan& plan);
 
-// Shares every rank's expert ids with every rank. The plan of a layer that gets only a routing is built from them. (A
-// dispatch makes the plan without this exchange.)
+// Shares every rank's expert ids with every rank, and with one row per rank also the weights. The plan of a layer that
+// gets only a routing is built from them. (A dispatch makes the plan without this exchange.)
 
 class RoutingExchange {
 public:
-    // Symmetric bytes needed: a count, then room for the ids of max_tokens tokens.
+    // Symmetric bytes needed: a count, then room for the ids of max_tokens tokens, then for their weights if these are
+    // shared.
     static Bytes size(const CombineConfig& config);
 
-    RoutingExchange(SymmetricMemory& memory, std::byte* block) : memory_(memory), block_(block) {}
+    // `config` must outlive the object.
+    RoutingExchange(const CombineConfig& config, SymmetricMemory& memory, std::byte* block)
+        : config_(config), memory_(memory), block_(block) {}
 
-    // Not collective. Publishes this rank's ids; other ranks may collect them after the next barrier.
+    // Not collective. Publishes this rank's routing; other ranks may collect it after the next barrier.
     void publish(const RankRouting& own);
-    // Copies every rank's ids. Call it after a barrier.
+    // Copies every rank's routing. Call it after a barrier.
     Status collect();
-    // The routings that collect() copied. Their weights are empty: weights stay with their rank.
+    // The routings that collect() copied. Their weights are empty if these stay with their rank.
     [[nodiscard]] std::span<const RankRouting> all() const { return views_; }
 
 private:
     Status collect_from(int rank);
+    [[nodiscard]] bool shares_weights() const { return config_.rows_per == RowsPer::rank; }
+    [[nodiscard]] std::byte* weights() const;
 
+    const CombineConfig& config_;
     SymmetricMemory& memory_;
     std::byte* block_;
     std::vector<std::vector<std::int32_t>> ids_;
+    std::vector<std::vector<float>> weights_;
     std::vector<RankRouting> views_;
 };
 

@@ -11,8 +11,8 @@ namespace npushmem::moe {
 namespace {
 
 constexpr std::array<const char*, std::tuple_size_v<decltype(AgreementRecord::values)>> agreement_fields{
-    "experts", "top_k", "hidden",    "max_tokens", "input type",   "output type",
-    "mode",    "audit", "ring_rows", "capacity",   "chunk_tokens", "the ring's place"};
+    "experts", "top_k",     "hidden",   "max_tokens",   "input type",       "output type", "mode",
+    "audit",   "ring_rows", "capacity", "chunk_tokens", "the ring's place", "rows"};
 
 AgreementRecord record_of(const CombineConfig& config, const Status& own) {
     AgreementRecord record;
@@ -27,7 +27,8 @@ AgreementRecord record_of(const CombineConfig& config, const Status& own) {
                      config.ring_rows,
                      config.capacity,
                      config.chunk_tokens,
-                     static_cast<std::int64_t>(config.ring_place)};
+                     static_cast<std::int64_t>(config.ring_place),
+                     static_cast<std::int64_t>(config.rows_per)};
     record.refused = static_cast<std::int32_t>(own.code());
     own.message().copy(record.reason.data(), record.reason.size() - 1);
     return record;

@@ -2,6 +2,7 @@
 #include "core/moe/direct/combine_sender.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "core/moe/common/combine_plan.hpp"
 #include "core/moe/common/nontemporal_copy.hpp"
@@ -65,6 +66,27 @@ public:
     }
     // Streaming stores are unordered: even a release store of the signal could overtake them.
     static void finish() { nontemporal_fence(); }
+
+private:
+    Core& core_;
+    const CombineSend& send_;
+    std::byte* remote_;
+};
+
+// Adds rows up where the sums go, without a copy.
+class SummedRows {
+public:
+    SummedRows(Core& core, const CombineSend& send, int destination)
+        : core_(core), send_(send), remote_(core.remote(send.region, destination)) {}
+
+    void put(Fragment fragment) {
+        const std::uint64_t end = fragment.first.value() + fragment.count.value();
+        for (std::uint64_t row = fragment.first.value(); row < end; ++row) {
+            sum_row(send_, row, remote_ + send_.layout.slot(send_.epoch, slot_of(core_, send_, row)).value());
+        }
+    }
+    // The signal's store releases the rows.
+    static void finish() {}
 
 private:
     Core& core_;
@@ -188,6 +210,7 @@ void send_rows(Core& core, const CombineSend& send, int destination, const Share
 }
 
 void copy_to(Core& core, const CombineSend& send, int destination, const Share& share) {
+    if (send.sums.first != nullptr) return send_rows<SummedRows>(core, send, destination, share);
     switch (send.route) {
         case CopyRoute::staged: return send_rows<StagedRows>(core, send, destination, share);
         case CopyRoute::direct: return send_rows<DirectRows>(core, send, destination, share);
@@ -226,6 +249,25 @@ CombineSend send_from(const CombinePlan& plan, const SlotLayout& layout) {
     send.num_ranks = plan.ranks;
     send.layout = layout;
     return send;
+}
+
+void sum_row(const CombineSend& send, std::uint64_t row, std::byte* target) {
+    std::array<const void*, max_top_k> rows;
+    std::array<float, max_top_k> weights;
+    std::size_t count = 0;
+    for (std::uint64_t i = send.sums.first[row]; i < send.sums.first[row + 1]; ++i) {
+        rows[count] = row_address(send, send.sums.parts[i]);
+        weights[count++] = send.sums.weights[send.sums.parts[i]];
+    }
+    send.sums.reduce(target, rows.data(), weights.data(), count, send.sums.columns.value());
+}
+
+void moe_combine_sum_rows(Core& core, const CombineSend& send, std::uint64_t rows, std::byte* target) {
+    const auto cores = static_cast<std::uint64_t>(core.count());
+    const auto index = static_cast<std::uint64_t>(core.index());
+    for (std::uint64_t row = rows * index / cores; row < rows * (index + 1) / cores; ++row) {
+        sum_row(send, row, target + bytes_of(Rows{row}, send.layout.row_bytes()).value());
+    }
 }
 
 std::uint64_t* own_signal(const CombineSend& send, int rank) {

@@ -9,19 +9,30 @@
 #include "core/moe/common/combine_config.hpp"
 #include "core/moe/common/combine_plan.hpp"
 #include "core/moe/common/rank_agreement.hpp"
+#include "core/moe/common/reduce.hpp"
 #include "core/moe/common/slot_layout.hpp"
 #include "core/moe/common/symmetric_memory.hpp"
 #include "npushmem/npu/core.hpp"
 
 namespace npushmem::moe {
 
+// Rows to send that are weighted sums of rows of x: one row per (token, rank). The arrays are as in RankRows.
+struct RowSums {
+    const std::uint64_t* first = nullptr;  // null: the rows to send are the rows of x
+    const std::uint32_t* parts = nullptr;
+    const float* weights = nullptr;
+    ReduceFunction reduce = nullptr;  // to the element type of x
+    Elements columns;
+};
+
 // Arguments of the sender. Tables and slots are as in combine_plan.hpp and have been checked. They and x must stay
 // unchanged until the launch ends.
 struct CombineSend {
     const std::byte* x = nullptr;
+    RowSums sums;                                // of x; only without host_served, and not in route staged
     const std::int32_t* offset_table = nullptr;  // [num_local_experts, num_ranks]
     const std::int32_t* length_table = nullptr;  // same
-    const std::uint32_t* slots = nullptr;        // [rows of x]
+    const std::uint32_t* slots = nullptr;        // [rows to send]
     std::int32_t num_local_experts = 0;
     std::int32_t num_ranks = 0;
     const std::uint8_t* host_served = nullptr;  // [num_ranks] 1: the host sends to it; null: none
@@ -35,6 +46,12 @@ struct CombineSend {
 // Fills the fields that follow from the plan and the layout; the caller sets x, region, epoch and the others. The
 // result points into the plan.
 CombineSend send_from(const CombinePlan& plan, const SlotLayout& layout);
+
+// Computes row `row` of send.sums.
+void sum_row(const CombineSend& send, std::uint64_t row, std::byte* target);
+
+// Kernel, for any number of cores: computes `rows` rows of send.sums, one behind the other.
+void moe_combine_sum_rows(npu::Core& core, const CombineSend& send, std::uint64_t rows, std::byte* target);
 
 // This rank's signal word in the receive memory of `rank`.
 std::uint64_t* own_signal(const CombineSend& send, int rank);

@@ -20,18 +20,20 @@ constexpr auto canary_byte = std::byte{0xC5};
 Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device,
                    PublishedFailures& failures, const DispatchLayout& layout, SymmetricBlock region)
     : config_(config),
+      transport_(config.transport(memory.n_pes())),
       memory_(memory),
       failures_(failures),
-      placement_(config.experts, memory.n_pes()),
+      placement_(transport_.experts, memory.n_pes()),
       layout_(layout),
       region_(std::move(region)),
-      results_(layout_, placement_, config.slots()),
+      results_(layout_, placement_, transport_.slots()),
       launches_(memory, device, region_.data()) {}
 
 Result<std::unique_ptr<Dispatch>> Dispatch::create(const CombineConfig& config, SymmetricMemory& memory,
                                                    npu::Device& device, PublishedFailures& failures) {
-    const DispatchLayout layout(memory.n_pes(), config.experts, Rows{static_cast<std::uint64_t>(config.capacity)},
-                                config.row_bytes());
+    const DispatchLayout layout(memory.n_pes(), config.transport(memory.n_pes()).experts,
+                                Rows{static_cast<std::uint64_t>(config.capacity)}, config.row_bytes(),
+                                config.rows_per == RowsPer::rank ? config.top_k : 0);
     auto taken = memory.allocate(layout.total());
     if (!taken.ok()) {
         return taken.status().within(
@@ -54,13 +56,14 @@ Status Dispatch::check(const std::byte* in, const RankRouting& own) const {
     return check_apart(tokens, region);
 }
 
-void Dispatch::clear_plan() {
-    plan_ = {};
-    plan_.local_experts = placement_.local_experts(memory_.my_pe());
-    plan_.ranks = placement_.ranks();
-    plan_.first_expert = placement_.first_expert(memory_.my_pe());
-    plan_.offset_table.assign(plan_.entry(plan_.local_experts, 0), 0);
-    plan_.length_table.assign(plan_.entry(plan_.local_experts, 0), 0);
+// Prepares the rows to send and the plan of those to receive.
+void Dispatch::prepare_rows(const RankRouting& own) {
+    rows_ = {};
+    rows_.plan = empty_plan(placement_, memory_.my_pe());
+    if (config_.rows_per == RowsPer::choice) return;
+    rows_.own = route_to_ranks(own, config_.top_k, ExpertPlacement(config_.experts, memory_.n_pes()));
+    row_choices_.clear();
+    append_choices(row_choices_, slots_by_rank(rows_.own, memory_.n_pes()), transport_.top_k, own, config_.top_k);
 }
 
 DispatchWork Dispatch::work_of(const std::byte* in, const RankRouting& own) {
@@ -68,7 +71,8 @@ DispatchWork Dispatch::work_of(const std::byte* in, const RankRouting& own) {
     work.in = in;
     work.experts = own.experts.data();
     work.choices = own.experts.size();
-    work.top_k = config_.top_k;
+    work.row_choices = config_.rows_per == RowsPer::rank ? row_choices_.data() : nullptr;
+    work.top_k = transport_.top_k;
     work.placement = placement_;
     work.host_served = launches_.host_served();
     work.region = region_.data();
@@ -76,7 +80,7 @@ DispatchWork Dispatch::work_of(const std::byte* in, const RankRouting& own) {
     work.epoch = epoch_;
     work.route = config_.route;
     work.timeout = config_.timeout;
-    work.tables = results_.tables(plan_);
+    work.tables = results_.tables(rows_.plan);
     return work;
 }
 
@@ -90,10 +94,11 @@ Status Dispatch::start(const std::byte* in, const RankRouting& own, const Status
     ++epoch_;
     own_status_ = local_status.ok() ? check(in, own) : local_status;
     results_.set_record(own_status_);
-    clear_plan();
+    const RankRouting accepted = own_status_.ok() ? own : RankRouting{};
+    prepare_rows(accepted);
     // Runs before this rank's record allows other ranks to write there.
     if (config_.audit) std::fill_n(slots(), layout_.capacity().value(), no_slot);
-    work_ = work_of(in, own_status_.ok() ? own : RankRouting{});
+    work_ = work_of(in, config_.rows_per == RowsPer::rank ? rows_.own.view() : accepted);
     if (Status s = launches_.start(work_); !s.ok()) return abort_call(s);
     return {};
 }
@@ -106,8 +111,10 @@ Status Dispatch::finish() {
 }
 
 void Dispatch::adopt() {
-    plan_.rows = results_.rows_of(memory_.my_pe());
-    plan_.slots.assign(slots(), slots() + plan_.rows.value());
+    rows_.plan.rows = results_.rows_of(memory_.my_pe());
+    rows_.plan.slots.assign(slots(), slots() + rows_.plan.rows.value());
+    const auto* choices = reinterpret_cast<const Choice*>(region_.data() + layout_.choices().value());
+    rows_.choices.assign(choices, choices + rows_.plan.rows.value() * layout_.choices_per_row());
 }
 
 std::uint32_t* Dispatch::slots() const {
@@ -117,14 +124,14 @@ std::uint32_t* Dispatch::slots() const {
 // Checks that every row has arrived exactly once: each has a slot, slots ascend inside a fragment, and no byte behind
 // the last row was written.
 Status Dispatch::audit() const {
-    if (Status s = check_order(plan_); !s.ok()) return s.within(fmt::format("dispatch, call {}", epoch_));
+    if (Status s = check_order(rows_.plan); !s.ok()) return s.within(fmt::format("dispatch, call {}", epoch_));
     const std::span<const std::uint32_t> all(slots(), layout_.capacity().value());
     const auto contiguous = static_cast<std::uint64_t>(std::ranges::find(all, no_slot) - all.begin());
     const auto arrived = all.size() - static_cast<std::uint64_t>(std::ranges::count(all, no_slot));
-    if (contiguous != plan_.rows.value() || arrived != contiguous) {
+    if (contiguous != rows_.plan.rows.value() || arrived != contiguous) {
         return {Code::protocol,
                 fmt::format("dispatch, call {}: {} rows have arrived, {} of them without a gap, but the counts say {}",
-                            epoch_, arrived, contiguous, plan_.rows.value())};
+                            epoch_, arrived, contiguous, rows_.plan.rows.value())};
     }
     const std::byte* canary = region_.data() + layout_.canary().value();
     const std::byte* end = canary + DispatchLayout::line;

@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/moe/common/combine_config.hpp"
 #include "core/moe/common/combine_plan.hpp"
 #include "core/moe/common/rank_agreement.hpp"
+#include "core/moe/common/rank_rows.hpp"
 #include "core/moe/common/symmetric_memory.hpp"
 #include "core/moe/dispatch/dispatch_launches.hpp"
 #include "core/moe/dispatch/dispatch_layout.hpp"
@@ -49,15 +51,15 @@ public:
 
     // The rows of this PE's experts, in the order of the plan, of the last accepted call. Valid until the next call.
     [[nodiscard]] std::byte* x() const { return region_.data() + layout_.x().value(); }
-    // Moves the plan out; call it once per accepted call.
-    [[nodiscard]] CombinePlan take_plan() { return std::move(plan_); }
+    // Moves the rows out; call it once per accepted call.
+    [[nodiscard]] ReceivedRows take_rows() { return std::move(rows_); }
 
 private:
     Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device, PublishedFailures& failures,
              const DispatchLayout& layout, SymmetricBlock region);
 
     Status check(const std::byte* in, const RankRouting& own) const;
-    void clear_plan();
+    void prepare_rows(const RankRouting& own);
     [[nodiscard]] DispatchWork work_of(const std::byte* in, const RankRouting& own);
     void adopt();
     [[nodiscard]] std::uint32_t* slots() const;
@@ -66,15 +68,17 @@ private:
     [[nodiscard]] std::optional<int> aborted_peer() const;
 
     const CombineConfig config_;
+    const CombineConfig transport_;
     SymmetricMemory& memory_;
     PublishedFailures& failures_;
-    const ExpertPlacement placement_;
+    const ExpertPlacement placement_;  // of transport_
     const DispatchLayout layout_;
     SymmetricBlock region_;
     DispatchResults results_;
-    CombinePlan plan_;
-    DispatchWork work_;  // of the current call
-    Status own_status_;  // of this rank in the current call
+    ReceivedRows rows_;
+    std::vector<Choice> row_choices_;  // one row per rank: of the rows that this rank sends
+    DispatchWork work_;                // of the current call
+    Status own_status_;                // of this rank in the current call
     std::uint64_t epoch_ = 0;
     // Waits for its launches when it is destroyed, before the memory that they use is.
     DispatchLaunches launches_;

@@ -225,6 +225,10 @@ void put_by_route(Core& core, const DispatchWork& work, std::int32_t holder, con
 void put_slots(Core& core, const DispatchWork& work, std::int32_t holder, const Fragments& f) {
     auto* slots = reinterpret_cast<std::uint32_t*>(work.region + work.layout.slots().value());
     core.put(slots + f.start, work.tables.order + f.begin, f.end - f.begin, holder);
+    if (work.row_choices == nullptr) return;
+    const std::uint64_t each = work.layout.choices_per_row();
+    auto* choices = reinterpret_cast<Choice*>(work.region + work.layout.choices().value());
+    core.put(choices + f.start * each, work.row_choices + f.begin * each, (f.end - f.begin) * each, holder);
 }
 
 void put_rows(Core& core, const DispatchWork& work, std::int32_t holder) {

@@ -2,8 +2,10 @@
 #include "core/moe/dispatch/dispatch_launches.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "core/moe/common/rank_agreement.hpp"
 #include "core/moe/dispatch/dispatch_kernel.hpp"
@@ -34,6 +36,10 @@ void put_expert(SymmetricMemory& memory, const DispatchWork& work, std::int32_t 
     memory.put(reinterpret_cast<std::byte*>(slots + work.tables.starts[expert]),
                reinterpret_cast<const std::byte*>(work.tables.order + begin),
                bytes_of(Rows{count}, Bytes{sizeof *slots}), holder);
+    if (work.row_choices == nullptr) return;
+    const Bytes each{work.layout.choices_per_row() * sizeof(Choice)};
+    memory.put(work.region + (work.layout.choices() + each * work.tables.starts[expert]).value(),
+               reinterpret_cast<const std::byte*>(work.row_choices) + (each * begin).value(), each * count, holder);
 }
 
 }  // namespace
@@ -113,10 +119,12 @@ Status DispatchResults::capacity_error(const DispatchWork& work, std::int32_t ho
             const auto count = static_cast<std::uint64_t>(DispatchWork::counts_of(record)[expert]);
             rows += count;
             if (rows <= layout_.capacity().value()) continue;
+            // With one row per rank, `expert` is the rank.
+            const std::string of_expert = layout_.choices_per_row() == 0 ? fmt::format("expert {}, ", expert) : "";
             return {Code::range,
-                    fmt::format("dispatch, call {}: expert {}, rank {}: with these {} rows, rank {} would hold {} "
+                    fmt::format("dispatch, call {}: {}rank {}: with these {} rows, rank {} would hold {} "
                                 "({} in all), above its capacity of {}; raise the capacity or send fewer tokens",
-                                work.epoch, expert, rank, count, holder, rows,
+                                work.epoch, of_expert, rank, count, holder, rows,
                                 totals_[static_cast<std::size_t>(holder)], layout_.capacity().value())};
         }
     }

@@ -7,6 +7,7 @@
 //   record(0, 0) ... record(0, R-1)   each rank's DispatchRecord of even epochs, and its rows per expert
 //   record(1, 0) ... record(1, R-1)   the same of odd epochs
 //   slots                         C of uint32: for each row of x, token * top_k + k at the rank that sent it
+//   choices                       one row per rank: for each row of x, the top_k choices of its token; else empty
 //   x                             C rows, without gaps: the input of the experts of this PE
 //   canary                        128 bytes that no rank writes after set-up
 //
@@ -25,6 +26,7 @@
 #include <cstdint>
 
 #include "core/moe/common/combine_config.hpp"
+#include "core/moe/common/combine_plan.hpp"
 #include "core/moe/common/element.hpp"
 
 namespace npushmem::moe {
@@ -40,13 +42,16 @@ class DispatchLayout {
 public:
     static constexpr std::uint64_t line = 128;
 
-    constexpr DispatchLayout(std::int32_t ranks, std::int32_t experts, Rows capacity, Bytes row)
-        : ranks_(ranks), experts_(experts), capacity_(capacity), row_(row) {}
+    // `choices`: that travel with each row.
+    constexpr DispatchLayout(std::int32_t ranks, std::int32_t experts, Rows capacity, Bytes row,
+                             std::int32_t choices = 0)
+        : ranks_(ranks), experts_(experts), capacity_(capacity), row_(row), choices_(choices) {}
 
     [[nodiscard]] constexpr std::int32_t ranks() const { return ranks_; }
     [[nodiscard]] constexpr std::int32_t experts() const { return experts_; }
     [[nodiscard]] constexpr Rows capacity() const { return capacity_; }
     [[nodiscard]] constexpr Bytes row_bytes() const { return row_; }
+    [[nodiscard]] constexpr std::uint64_t choices_per_row() const { return number(choices_); }
 
     [[nodiscard]] constexpr Bytes counts(std::int32_t source) const { return Bytes{line} * number(source); }
     [[nodiscard]] constexpr Bytes arrived(std::int32_t source) const { return Bytes{line} * number(ranks_ + source); }
@@ -57,8 +62,11 @@ public:
         return Bytes{line} * number(2 * ranks_) + record_bytes() * ((epoch & 1U) * number(ranks_) + number(source));
     }
     [[nodiscard]] constexpr Bytes slots() const { return record(0, 2 * ranks_); }
-    [[nodiscard]] constexpr Bytes x() const {
+    [[nodiscard]] constexpr Bytes choices() const {
         return slots() + aligned_up(bytes_of(capacity_, Bytes{sizeof(std::uint32_t)}), line);
+    }
+    [[nodiscard]] constexpr Bytes x() const {
+        return choices() + aligned_up(bytes_of(capacity_, Bytes{sizeof(Choice)}) * choices_per_row(), line);
     }
     [[nodiscard]] constexpr Bytes canary() const { return x() + aligned_up(bytes_of(capacity_, row_), line); }
     [[nodiscard]] constexpr Bytes total() const { return canary() + Bytes{line}; }
@@ -70,6 +78,7 @@ private:
     std::int32_t experts_;
     Rows capacity_;
     Bytes row_;
+    std::int32_t choices_;
 };
 
 // Results of the kernels, in private memory of this PE. Core 0 writes all of them.
@@ -89,6 +98,7 @@ struct DispatchWork {
     const std::byte* in = nullptr;          // [tokens] rows
     const std::int32_t* experts = nullptr;  // [choices] = [tokens, top_k], checked; -1: none
     std::uint64_t choices = 0;
+    const Choice* row_choices = nullptr;  // [rows, layout.choices_per_row()] in the order of the rows; or null
     std::int32_t top_k = 1;
     ExpertPlacement placement{1, 1};
     const std::uint8_t* host_served = nullptr;  // [ranks] 1: the host sends to it (remote_dispatch.hpp); null: none

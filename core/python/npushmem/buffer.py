@@ -13,6 +13,9 @@ from ._library import check, library
 
 BF16, HALF, FLOAT = 1, 2, 3
 MODE_DIRECT = 0
+RING_AT_RECEIVER = 0
+TEAM_WORLD = 1
+ROW_PER_CHOICE = 0  # of the ranks, which are the experts of these layers
 NO_EXPERT = -1
 
 
@@ -21,7 +24,7 @@ class _Config(ctypes.Structure):
                 ("mode", ctypes.c_int32), ("hidden", ctypes.c_int64), ("max_tokens", ctypes.c_int64),
                 ("input_type", ctypes.c_int32), ("output_type", ctypes.c_int32), ("copy", ctypes.c_int32),
                 ("audit", ctypes.c_int32), ("timeout_ns", ctypes.c_int64), ("capacity", ctypes.c_int64),
-                ("ring", ctypes.c_int32)]
+                ("ring", ctypes.c_int32), ("team", ctypes.c_void_p), ("rows", ctypes.c_int32), ("reserved", ctypes.c_int32)]
 
 
 class _Plan(ctypes.Structure):
@@ -89,7 +92,8 @@ class _Layer:
     def __init__(self, buffer, hidden, dtype, ranks_per_token):
         element = _element_type(dtype)
         config = _Config(ctypes.sizeof(_Config), buffer.num_ranks, ranks_per_token, MODE_DIRECT, hidden, buffer.max_tokens,
-                         element, element, 0, 0, 0, buffer.max_tokens * buffer.num_ranks, 0)
+                         element, element, 0, 0, 0, buffer.max_tokens * buffer.num_ranks, RING_AT_RECEIVER, TEAM_WORLD,
+                         ROW_PER_CHOICE, 0)
         self.hidden, self.dtype = hidden, dtype
         self.routed = None  # the handle whose routing the layer has
         self._moe = ctypes.c_void_p()

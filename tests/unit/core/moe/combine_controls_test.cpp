@@ -31,7 +31,8 @@ void combine_corrupted(CombineMode mode, const Corrupt& corrupt, const Inspect& 
         pe.fill(1);
         CombinePlan plan = pe.engine().plan();
         if (pe.pe() == 0) corrupt(plan);
-        pe.engine().adopt(std::move(plan), routing.rank(static_cast<std::size_t>(pe.pe())));
+        ReceivedRows rows{std::move(plan), {}, {}};
+        ASSERT_TRUE(pe.engine().adopt(std::move(rows), routing.rank(static_cast<std::size_t>(pe.pe()))).ok());
         const bool succeeded = pe.combine();
         inspect(pe, succeeded, pe.first_difference(1));
         pe.barrier();

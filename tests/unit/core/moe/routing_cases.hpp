@@ -44,6 +44,14 @@ inline Routing random_routing(const CaseShape& shape) {
     return routing;
 }
 
+// Weights whose products round, so that the result shows the order of additions.
+inline void use_inexact_weights(Routing& routing) {
+    std::mt19937 random(77);
+    for (auto& weights : routing.weights) {
+        for (float& weight : weights) weight = std::uniform_real_distribution<float>(-1, 1)(random);
+    }
+}
+
 inline std::vector<RankRouting> views_of(const Routing& routing) {
     std::vector<RankRouting> views;
     for (std::size_t rank = 0; rank < routing.expert_ids.size(); ++rank) views.push_back(routing.rank(rank));

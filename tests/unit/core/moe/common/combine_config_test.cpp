@@ -50,6 +50,25 @@ TEST(CombineConfig, ReportsEveryValueOutOfRange) {
                 HasSubstr("the ring's place is 2, must be from 0 to 1"));
     EXPECT_THAT(changed([](auto& c) { c.chunk_tokens = 0; }).message(), HasSubstr("chunk_tokens is 0"));
     EXPECT_THAT(changed([](auto& c) { c.ring_rows = -1; }).message(), HasSubstr("ring_rows is -1"));
+    EXPECT_THAT(changed([](auto& c) { c.rows_per = RowsPer{2}; }).message(),
+                HasSubstr("rows is 2, must be from 0 to 1"));
+    // A received row may stand for top_k rows in a table of 32 bits.
+    const auto per_rank = [](auto& c) { c.rows_per = RowsPer::rank, c.top_k = 8, c.capacity = (1LL << 28); };
+    EXPECT_THAT(changed(per_rank).message(), HasSubstr("capacity is 268435456, must be from 0 to 268435455"));
+}
+
+TEST(CombineConfig, RowsPerRankTravelLikeThoseOfALayerWhoseExpertsAreTheRanks) {
+    CombineConfig config;
+    config.experts = 256;
+    config.top_k = 8;
+    config.hidden = 5;
+    EXPECT_EQ(config.transport(3).experts, 256);
+    config.rows_per = RowsPer::rank;
+    for (const auto& [ranks, width] : {std::pair{1, 1}, {3, 3}, {8, 8}, {32, 8}}) {
+        EXPECT_EQ(config.transport(ranks).experts, ranks);
+        EXPECT_EQ(config.transport(ranks).top_k, width);
+        EXPECT_EQ(config.transport(ranks).hidden, 5);
+    }
 }
 
 TEST(CopyRoute, StreamsOnlyLongRowsThatDoNotStayInTheCache) {

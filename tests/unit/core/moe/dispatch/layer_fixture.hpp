@@ -48,7 +48,11 @@ public:
         for (std::uint32_t token = 0; token < own.tokens(config_.top_k); ++token) {
             write_row(in_.data() + token * row(), pe(), token, 0, salt);
         }
-        return succeeded(engine_->dispatch(in_.data(), own));
+        if (!succeeded(engine_->dispatch(in_.data(), own))) return false;
+        // With one row per rank the experts get copies in some calls, and read the received rows by index in others.
+        const RankRows* received = salt % 2 == 1 ? engine_->combine().rank_rows() : nullptr;
+        rows_ = received == nullptr ? engine_->expert_rows() : rows_by_index(received->source);
+        return true;
     }
     bool dispatch_without_tokens_memory(const Routing& routing) {
         return succeeded(engine_->dispatch(nullptr, routing.rank(static_cast<std::size_t>(pe()))));
@@ -78,13 +82,13 @@ public:
             const std::int32_t expert = plan().first_expert + entry / plan().ranks;
             const Fragment f = plan().fragment(entry / plan().ranks, entry % plan().ranks);
             for (std::uint64_t at = f.first.value(); at < f.first.value() + f.count.value(); ++at) {
-                add_to_row(engine_->x() + at * row(), expert);
+                add_to_row(rows_ + at * row(), expert);
             }
         }
         out_.assign(routing.rank(static_cast<std::size_t>(pe())).tokens(config_.top_k) * out_row(), std::byte{0xA5});
         salt_ = salt;
     }
-    bool combine() { return succeeded(engine_->combine_rows(engine_->x(), out_.data())); }
+    bool combine() { return succeeded(engine_->combine_rows(rows_, out_.data())); }
 
     // Refused.
     bool combine_nothing() { return succeeded(engine_->combine_rows(nullptr, out_.data())); }
@@ -103,9 +107,11 @@ public:
             const auto experts = own.experts.subspan(token * top_k, top_k);
             const auto weights = own.weights.subspan(token * top_k, top_k);
             for (std::size_t column = 0; column < static_cast<std::size_t>(config_.hidden); ++column) {
-                const float expected = reference_sum(experts, weights, [&](std::size_t k) {
+                const auto row_value = [&](std::size_t k) {
                     return value(pe(), static_cast<std::uint32_t>(token), column, salt_) + shift(experts[k]);
-                });
+                };
+                const float expected = config_.rows_per == RowsPer::rank ? tree(experts, weights, row_value)
+                                                                         : reference_sum(experts, weights, row_value);
                 const std::byte* seen = out_.data() + token * out_row() + column * element_bytes(config_.output);
                 std::byte bytes[4];
                 write_element(config_.output, bytes, expected);
@@ -121,6 +127,26 @@ private:
     [[nodiscard]] DispatchLayout layout() {
         const Rows capacity{static_cast<std::uint64_t>(config_.capacity)};
         return {memory().n_pes(), config_.experts, capacity, config_.row_bytes()};
+    }
+    template <class Value>
+    float tree(std::span<const std::int32_t> experts, std::span<const float> weights, const Value& row_value) {
+        const ExpertPlacement placement(config_.experts, memory().n_pes());
+        const auto rounded = [&](float sum) {
+            std::byte bytes[4];
+            write_element(config_.input, bytes, sum);
+            return read_element(config_.input, bytes);
+        };
+        return reference_tree(
+            experts, weights, row_value, memory().n_pes(), [&](std::int32_t e) { return placement.rank_of(e); },
+            rounded);
+    }
+    std::byte* rows_by_index(const std::vector<std::int32_t>& source) {
+        indexed_.resize(source.size() * row());
+        for (std::size_t at = 0; at < source.size(); ++at) {
+            std::memcpy(indexed_.data() + at * row(), engine_->x() + static_cast<std::size_t>(source[at]) * row(),
+                        row());
+        }
+        return indexed_.data();
     }
     [[nodiscard]] std::byte* in_region(Bytes offset) { return engine_->x() - layout().x().value() + offset.value(); }
     [[nodiscard]] std::size_t row() const { return config_.row_bytes().value(); }
@@ -148,13 +174,15 @@ private:
     [[nodiscard]] bool is_row(std::uint64_t at, int rank, std::uint32_t slot, std::uint64_t salt) const {
         std::vector<std::byte> expected(row());
         write_row(expected.data(), rank, slot / static_cast<std::uint32_t>(config_.top_k), 0, salt);
-        return std::memcmp(engine_->x() + at * row(), expected.data(), row()) == 0;
+        return std::memcmp(rows_ + at * row(), expected.data(), row()) == 0;
     }
 
     CombineConfig config_;
     std::unique_ptr<Layer> engine_;
     std::vector<std::byte> in_;
     std::vector<std::byte> out_;
+    std::byte* rows_ = nullptr;  // of the experts
+    std::vector<std::byte> indexed_;
     std::uint64_t salt_ = 0;
 };
 
@@ -170,7 +198,8 @@ private:
         const RingLayout rings(pes, row_ring_shape(config.row_bytes(), config.slots(), Rows{0}));
         const DispatchLayout dispatch(pes, config.experts, Rows{static_cast<std::uint64_t>(config.capacity)},
                                       config.row_bytes());
-        return 2 * (layout.total().value() + rings.total().value() + dispatch.total().value() +
+        const std::uint64_t choices = static_cast<std::uint64_t>(config.capacity * config.top_k) * sizeof(Choice);
+        return 2 * (layout.total().value() + rings.total().value() + dispatch.total().value() + choices +
                     32 * config.slots().value() + 65536);
     }
 };
@@ -190,7 +219,8 @@ inline CombineConfig layer_config(const CaseShape& shape, std::int64_t hidden) {
 
 // Runs `calls` whole layers in a row, each with its own tokens: dispatch, experts, combine; compares all results.
 inline void expect_layers(const CaseShape& shape, const CombineConfig& config, int calls = 3, int blocks = 20) {
-    const Routing routing = random_routing(shape);
+    Routing routing = random_routing(shape);
+    if (config.rows_per == RowsPer::rank) use_inexact_weights(routing);
     LayerFixture bench(shape.ranks, config, blocks);
     bench.run([&](LayerPe& pe) {
         ASSERT_TRUE(pe.open()) << pe.error();
