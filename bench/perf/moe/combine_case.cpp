@@ -37,6 +37,10 @@ void declare_options(CLI::App& app, CombineOptions& options) {
     app.add_option("--ring", options.ring, "PE whose memory holds the rings of modes stream and chunked")
         ->check(CLI::IsMember({"receiver", "sender"}))
         ->capture_default_str();
+    app.add_option("--rows", options.rows,
+                   "Rows that travel: one for each choice of a token, or one for each PE that holds any of its experts")
+        ->check(CLI::IsMember({"choice", "rank"}))
+        ->capture_default_str();
     app.add_option("--copy", options.copy, "Copy route of mode direct and of dispatch")
         ->check(CLI::IsMember({"auto", "staged", "ordinary", "streaming"}))
         ->capture_default_str();

@@ -27,6 +27,7 @@ struct CombineOptions {
     std::string copy = "auto";
     std::string mode = "direct";
     std::string ring = "receiver";
+    std::string rows = "choice";
     double zipf = 1.0;
     std::uint64_t seed = 1;
     int iterations = 30;

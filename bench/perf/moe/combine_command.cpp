@@ -29,7 +29,7 @@ public:
     }
 
 private:
-    Status count() { return steps_.count(result_, case_, layer_->rows(), layer_->plan().copy); }
+    Status count() { return steps_.count(result_, case_, layer_->rows(), layer_->sent_rows(), layer_->plan().copy); }
 
     // Five calls in a row, each with its own payload, use both buffers more than twice, so a stale row of any earlier
     // call is detected.

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <numeric>
-
 #include "bench/perf/moe/layer_command.hpp"
 #include "bench/perf/moe/layers.hpp"
 #include "bench/perf/moe/moe_reports.hpp"
@@ -31,13 +29,16 @@ public:
 private:
     Status count() {
         const auto& plan = layer_->plan();
-        if (Status counted = steps_.count(result_, case_, plan.rows, plan.copy); !counted.ok()) return counted;
+        Status counted = steps_.count(result_, case_, plan.rows, layer_->sent_rows(), plan.copy);
+        if (!counted.ok()) return counted;
         result_.capacity = layer_->capacity();
-        const moe::DispatchLayout layout(job_.pes(), case_.workload.experts, moe::Rows{0}, moe::Bytes{1});
+        const bool per_rank = options_.rows == "rank";
+        const moe::DispatchLayout layout(job_.pes(), per_rank ? job_.pes() : case_.workload.experts, moe::Rows{0},
+                                         moe::Bytes{1}, per_rank ? case_.workload.top_k : 0);
         constexpr double signals = 2 * sizeof(std::uint64_t);
         const double per_pair = static_cast<double>(layout.record_bytes().value()) + signals;
-        result_.control_bytes = per_pair * job_.pes() * job_.pes() +
-                                sizeof(std::uint32_t) * std::accumulate(result_.rows.begin(), result_.rows.end(), 0.0);
+        const std::uint64_t per_row = sizeof(std::uint32_t) + layout.choices_per_row() * sizeof(moe::Choice);
+        result_.control_bytes = per_pair * job_.pes() * job_.pes() + static_cast<double>(per_row) * result_.sent_rows;
         return {};
     }
 
@@ -50,6 +51,7 @@ private:
             const std::uint64_t salt = options_.seed * 1000 + static_cast<std::uint64_t>(result_.verified_calls);
             layer_->fill(salt);
             if (Status status = layer_->dispatch(); !status.ok()) return status;
+            layer_->run_experts();
             if (Status status = steps_.share(result_, layer_->verify_rows(salt)); !status.ok()) return status;
             if (Status status = layer_->combine(); !status.ok()) return status;
             if (Status status = steps_.share(result_, layer_->verify_output(salt)); !status.ok()) return status;
@@ -63,10 +65,14 @@ private:
     }
 
     Status time_layer() {
-        return steps_.time(result_.layer, [&] {
+        const Operation layer = [&] {
             const Status there = layer_->dispatch();
             return there.ok() ? layer_->combine() : there;
-        });
+        };
+        if (Status timed = steps_.time(result_.layer, layer); !timed.ok()) return timed;
+        const auto layers = time_back_to_back(job_, options_.iterations, layer);
+        if (layers.ok()) result_.layers = layers.value();
+        return layers.status();
     }
 
     Status time_copies() { return steps_.time_copies(result_, layer_->x(), layer_->payload_bytes()); }

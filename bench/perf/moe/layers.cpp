@@ -11,6 +11,7 @@
 #include "bench/perf/job.hpp"
 #include "core/moe/common/combine_config.hpp"
 #include "core/moe/common/element.hpp"
+#include "npushmem.h"
 
 namespace npushmem::perf {
 
@@ -55,6 +56,7 @@ npushmemx_moe_config_t layer_config(const CombineCase& c, const CombineOptions& 
     config.output_type = config.input_type;
     config.mode = mode_of(options.mode);
     config.ring = options.ring == "sender" ? NPUSHMEMX_MOE_RING_AT_SENDER : NPUSHMEMX_MOE_RING_AT_RECEIVER;
+    config.rows = options.rows == "rank" ? NPUSHMEMX_MOE_ROW_PER_RANK : NPUSHMEMX_MOE_ROW_PER_CHOICE;
     config.copy = copy_of(options.copy);
     config.audit = options.audit ? 1 : 0;
     return config;
@@ -62,11 +64,24 @@ npushmemx_moe_config_t layer_config(const CombineCase& c, const CombineOptions& 
 
 namespace {
 
+// The output element by the scalar reference: the same order of additions and the same rounding.
+template <class Element, class Value>
+float reference(const CombineCase& c, bool per_rank, std::span<const std::int32_t> experts,
+                std::span<const float> weights, const Value& value) {
+    if (!per_rank) return moe::reference_sum(experts, weights, value);
+    const moe::ExpertPlacement placement(c.workload.experts, npushmem_n_pes());
+    return moe::reference_tree(
+        experts, weights, value, placement.ranks(), [&](std::int32_t expert) { return placement.rank_of(expert); },
+        [](float sum) { return moe::to_float(moe::from_float<Element>(sum)); });
+}
+
 // Expected output of one token.
 class Expected {
 public:
-    Expected(const CombineCase& c, int pe, std::uint64_t salt, std::int64_t token)
-        : experts_(std::span(c.expert_ids).subspan(first(c, token), static_cast<std::size_t>(c.workload.top_k))),
+    Expected(const CombineCase& c, bool per_rank, int pe, std::uint64_t salt, std::int64_t token)
+        : case_(c),
+          per_rank_(per_rank),
+          experts_(std::span(c.expert_ids).subspan(first(c, token), static_cast<std::size_t>(c.workload.top_k))),
           weights_(std::span(c.weights).subspan(first(c, token), experts_.size())) {
         for (std::size_t k = 0; k < experts_.size(); ++k) {
             seeds_.push_back(moe::row_seed({salt, pe, static_cast<std::uint32_t>(first(c, token) + k), experts_[k]}));
@@ -75,8 +90,8 @@ public:
 
     template <class Element>
     Element at(std::uint64_t column) const {
-        return moe::from_float<Element>(moe::reference_sum(
-            experts_, weights_, [&](std::size_t k) { return moe::random_value(seeds_[k], column); }));
+        return moe::from_float<Element>(reference<Element>(
+            case_, per_rank_, experts_, weights_, [&](std::size_t k) { return moe::random_value(seeds_[k], column); }));
     }
 
 private:
@@ -84,6 +99,8 @@ private:
         return static_cast<std::size_t>(token * c.workload.top_k);
     }
 
+    const CombineCase& case_;
+    bool per_rank_;
     std::span<const std::int32_t> experts_;
     std::span<const float> weights_;
     std::vector<std::uint64_t> seeds_;
@@ -113,11 +130,15 @@ CombineLayer::~CombineLayer() { npushmemx_moe_destroy(handle_); }
 
 Status CombineLayer::open(const CombineOptions& options) {
     const npushmemx_moe_config_t config = layer_config(case_, options);
+    per_rank_ = config.rows == NPUSHMEMX_MOE_ROW_PER_RANK;
     if (npushmemx_moe_create(&config, &handle_) != 0) return library_failure();
     if (npushmemx_moe_set_routing(handle_, case_.own_tokens(), case_.expert_ids.data(), case_.weights.data()) != 0) {
         return failure();
     }
     if (npushmemx_moe_get_plan(handle_, &plan_) != 0) return failure();
+    npushmemx_moe_received_t received{plan_.rows, nullptr, nullptr, nullptr};
+    if (per_rank_ && npushmemx_moe_get_received(handle_, &received) != 0) return failure();
+    sent_rows_ = received.rows;
     x_.resize(payload_bytes());
     out_.resize(static_cast<std::size_t>(case_.own_tokens() * case_.row_bytes()));
     return {};
@@ -154,7 +175,7 @@ npushmemx_moe_traffic_t CombineLayer::traffic() const {
 
 std::optional<Difference> CombineLayer::verify(std::uint64_t salt) const {
     for (std::int64_t token = 0; token < case_.own_tokens(); ++token) {
-        const Expected expected(case_, pe_, salt, token);
+        const Expected expected(case_, per_rank_, pe_, salt, token);
         const std::byte* row = out_.data() + token * case_.row_bytes();
         auto difference = with_type(case_.workload.type, [&](auto element) {
             return first_difference<decltype(element)>(row, expected, case_.workload.hidden);
@@ -216,9 +237,12 @@ RoundTripLayer::~RoundTripLayer() { npushmemx_moe_destroy(handle_); }
 Status RoundTripLayer::open(const CombineOptions& options) {
     npushmemx_moe_config_t config = layer_config(case_, options);
     config.capacity = capacity_;
+    per_rank_ = config.rows == NPUSHMEMX_MOE_ROW_PER_RANK;
     if (npushmemx_moe_create(&config, &handle_) != 0) return library_failure();
     fill(0);
-    return dispatch();
+    if (Status s = dispatch(); !s.ok()) return s;
+    run_experts();
+    return {};
 }
 
 Status RoundTripLayer::failure() const { return {Code::state, npushmemx_moe_error(handle_)}; }
@@ -237,13 +261,26 @@ void RoundTripLayer::fill(std::uint64_t salt) {
 
 Status RoundTripLayer::dispatch() {
     if (npushmemx_moe_dispatch(handle_, case_.own_tokens(), in_.data(), case_.expert_ids.data(), case_.weights.data(),
-                               &x_) != 0) {
+                               per_rank_ ? nullptr : &x_) != 0) {
         return failure();
     }
+    if (per_rank_ && npushmemx_moe_get_received(handle_, &received_) != 0) return failure();
     return npushmemx_moe_get_plan(handle_, &plan_) == 0 ? Status{} : failure();
 }
 
-Status RoundTripLayer::combine() { return npushmemx_moe_combine(handle_, x_, out_.data()) == 0 ? Status{} : failure(); }
+void RoundTripLayer::run_experts() {
+    if (!per_rank_) return;
+    const auto row = static_cast<std::size_t>(case_.row_bytes());
+    y_.resize(payload_bytes());
+    for (std::size_t at = 0; at < static_cast<std::size_t>(plan_.rows); ++at) {
+        const std::byte* source = static_cast<const std::byte*>(received_.x);
+        std::memcpy(y_.data() + at * row, source + static_cast<std::size_t>(received_.row_index[at]) * row, row);
+    }
+}
+
+Status RoundTripLayer::combine() {
+    return npushmemx_moe_combine(handle_, x(), out_.data()) == 0 ? Status{} : failure();
+}
 
 std::optional<Difference> RoundTripLayer::verify_rows(std::uint64_t salt) const {
     for (std::int32_t fragment = 0; fragment < plan_.local_experts * plan_.ranks; ++fragment) {
@@ -279,8 +316,8 @@ std::optional<Difference> RoundTripLayer::verify_output(std::uint64_t salt) cons
         auto difference = with_type(case_.workload.type, [&](auto element) {
             return difference_in<decltype(element)>(
                 out_.data() + token * case_.row_bytes(), case_.workload.hidden, [&](std::uint64_t c) {
-                    return moe::reference_sum(experts, weights,
-                                              [&](std::size_t) { return moe::random_value(seed, c); });
+                    return reference<decltype(element)>(case_, per_rank_, experts, weights,
+                                                        [&](std::size_t) { return moe::random_value(seed, c); });
                 });
         });
         if (!difference) continue;

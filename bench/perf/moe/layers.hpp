@@ -43,6 +43,8 @@ public:
     // Traffic of all calls so far.
     [[nodiscard]] npushmemx_moe_traffic_t traffic() const;
     [[nodiscard]] std::int64_t rows() const { return plan_.rows; }
+    // Rows that this PE returns in a call.
+    [[nodiscard]] std::int64_t sent_rows() const { return sent_rows_; }
     [[nodiscard]] std::size_t payload_bytes() const;
     [[nodiscard]] const std::byte* x() const { return x_.data(); }
     [[nodiscard]] const npushmemx_moe_plan_t& plan() const { return plan_; }
@@ -54,8 +56,10 @@ private:
 
     const CombineCase& case_;
     int pe_;
+    bool per_rank_ = false;
     npushmemx_moe_t* handle_ = nullptr;
     npushmemx_moe_plan_t plan_{};
+    std::int64_t sent_rows_ = 0;
     std::vector<std::byte> x_;
     std::vector<std::byte> out_;
 };
@@ -75,16 +79,20 @@ public:
     // Fills this PE's tokens with a function of rank, token, column and salt.
     void fill(std::uint64_t salt);
     Status dispatch();
-    // Combines the rows of the last dispatch.
+    // With one row per rank: makes the experts' rows, copies of the received rows. Call it between a dispatch and its
+    // combine, when rows or routing have changed.
+    void run_experts();
+    // Combines the experts' rows.
     Status combine();
-    // verify_rows compares every row of x with the row that its token's PE has sent (`token` of a difference is then
-    // the row of x); verify_output compares the output with the scalar reference. No communication.
+    // verify_rows compares every row of the experts with the row that its token's PE has sent (`token` of a difference
+    // is then the row of x); verify_output compares the output with the scalar reference. No communication.
     [[nodiscard]] std::optional<Difference> verify_rows(std::uint64_t salt) const;
     [[nodiscard]] std::optional<Difference> verify_output(std::uint64_t salt) const;
 
     // Values of the last dispatch.
     [[nodiscard]] const npushmemx_moe_plan_t& plan() const { return plan_; }
-    [[nodiscard]] const std::byte* x() const { return static_cast<const std::byte*>(x_); }
+    [[nodiscard]] const std::byte* x() const { return per_rank_ ? y_.data() : static_cast<const std::byte*>(x_); }
+    [[nodiscard]] std::int64_t sent_rows() const { return per_rank_ ? received_.rows : plan_.rows; }
     [[nodiscard]] std::size_t payload_bytes() const { return static_cast<std::size_t>(plan_.rows * case_.row_bytes()); }
     [[nodiscard]] std::int64_t capacity() const { return capacity_; }
 
@@ -98,9 +106,12 @@ private:
     const CombineCase& case_;
     int pe_;
     std::int64_t capacity_ = 0;
+    bool per_rank_ = false;
     npushmemx_moe_t* handle_ = nullptr;
     npushmemx_moe_plan_t plan_{};
+    npushmemx_moe_received_t received_{};
     void* x_ = nullptr;
+    std::vector<std::byte> y_;  // one row per rank: the experts' rows
     std::vector<std::byte> in_;
     std::vector<std::byte> out_;
 };

@@ -23,6 +23,7 @@ struct CombineResult : PayloadResult {
 struct DispatchResult : PayloadResult {
     std::vector<double> dispatch;  // seconds per call, after a barrier before each
     std::vector<double> layer;     // a dispatch and its combine
+    BackToBack layers;             // the same, without a barrier
     double control_bytes = 0;      // counts, slots and signals of a dispatch, by all PEs
     std::int64_t capacity = 0;
 };

@@ -18,11 +18,12 @@ struct PayloadFacts {
     int pes = 1;
     double payload_bytes = 0;  // rows moved by all PEs, per call
     std::vector<double> rows;  // of the experts of each PE
+    double sent_rows = 0;      // rows that travel each way, of all PEs
     double tokens = 0;         // of all PEs
 };
 
-// Collective. `rows`: of this PE's experts.
-Result<PayloadFacts> gather_facts(const Job& job, const CombineCase& c, std::int64_t rows);
+// Collective. `rows`: of this PE's experts; `sent_rows`: rows that it receives in a dispatch and returns in a combine.
+Result<PayloadFacts> gather_facts(const Job& job, const CombineCase& c, std::int64_t rows, std::int64_t sent_rows);
 
 struct PeDifference {
     int pe = 0;
@@ -36,6 +37,7 @@ struct PayloadResult : PayloadFacts {
     BackToBack back_to_back;        // per call, without a barrier
     std::vector<double> ordinary;   // memcpy of the bytes of a call
     std::vector<double> streaming;  // the same with streaming stores
+    double copy_processors = 0;     // processor seconds of each PE for the faster of the two copies
     int verified_calls = 0;         // calls whose whole output was compared
     std::int32_t copy = 0;          // NPUSHMEMX_MOE_COPY_...
     std::optional<PeDifference> difference;
@@ -47,8 +49,9 @@ public:
     PayloadRun(const Job& job, const CombineOptions& options)
         : job_(job), iterations_(options.iterations), repeat_{options.warmup, options.iterations} {}
 
-    // `rows`: of this PE's experts.
-    Status count(PayloadResult& result, const CombineCase& c, std::int64_t rows, std::int32_t copy) const;
+    // Rows as in gather_facts.
+    Status count(PayloadResult& result, const CombineCase& c, std::int64_t rows, std::int64_t sent_rows,
+                 std::int32_t copy) const;
     // Keeps the first difference.
     Status share(PayloadResult& result, const std::optional<Difference>& own) const;
     Status time(std::vector<double>& each, const Operation& operation) const;

@@ -83,6 +83,10 @@ std::string workload_section(const CombineCase& c, const CombineOptions& options
                   fmt::format("{} in {:.0f} rows; mean per PE {}, hottest {} ({:.1f} times)",
                               bytes_text(r.payload_bytes), std::accumulate(r.rows.begin(), r.rows.end(), 0.0),
                               bytes_text(mean), bytes_text(hottest), mean > 0 ? hottest / mean : 0));
+    if (options.rows == "rank") {
+        text += field("rows that travel",
+                      fmt::format("{:.0f} each way, one for each token and PE of its experts", r.sent_rows));
+    }
     text += field("routing", options.routing_file.empty() ? "made for this run" : options.routing_file);
     if (!c.routing_origin.empty()) text += field("", c.routing_origin.substr(0, c.routing_origin.find(';')));
     for (const std::string& one : c.adjustments) text += field("adjusted", one);

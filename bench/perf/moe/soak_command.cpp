@@ -77,6 +77,7 @@ SoakShape soak_shape(std::uint64_t seed, std::uint64_t layer, int pes) {
     shape.capacity = static_cast<std::int64_t>(w.tokens) * w.top_k * pes;
     shape.absent = static_cast<double>(random() % 3) / 4;
     shape.crowded = random() % 4 == 0 ? 90 : 0;
+    shape.options.rows = random() % 2 == 0 ? "rank" : "choice";
     return shape;
 }
 
@@ -173,6 +174,7 @@ private:
     static Status run_round_trip(RoundTripLayer& layer, std::uint64_t salt, std::optional<Difference>& difference) {
         layer.fill(salt);
         if (Status s = layer.dispatch(); !s.ok()) return s;
+        layer.run_experts();
         if (!difference) difference = layer.verify_rows(salt);
         if (Status s = layer.combine(); !s.ok()) return s;
         if (!difference) difference = layer.verify_output(salt);
@@ -188,9 +190,9 @@ private:
         const Workload& w = shape.layer.workload;
         return status.within(fmt::format(
             "seed {}, layer {} ({} experts, top-{}, rows of {} {}, up to {} tokens, mode {}, ring at the {}, "
-            "copy {}), detected after {} launches",
+            "copy {}, one row per {}), detected after {} launches",
             seed_, layers_, w.experts, w.top_k, w.hidden, name_of(w.type), w.tokens, shape.options.mode,
-            shape.options.ring, shape.options.copy, done_));
+            shape.options.ring, shape.options.copy, shape.options.rows, done_));
     }
 
     std::uint64_t launches_ = 1000;
