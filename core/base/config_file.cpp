@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/base/config_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 
 #include "core/base/parse.hpp"
-#include "core/base/poller.hpp"
+#include "core/base/streams.hpp"
 
 namespace npushmem {
 
@@ -55,19 +50,9 @@ Result<FileValues> parse_config_file(std::string_view content, const std::string
 }
 
 Result<std::string> read_content(const std::string& path) {
-    int opened = -1;
-    do opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    while (opened < 0 && errno == EINTR);
-    const FileDescriptor file(opened);
-    std::string content;
-    std::array<char, 4096> piece{};
-    ssize_t length = file.valid() ? 1 : -1;
-    while (length > 0 || (file.valid() && length < 0 && errno == EINTR)) {
-        length = ::read(file.get(), piece.data(), piece.size());
-        if (length > 0) content.append(piece.data(), static_cast<std::size_t>(length));
-    }
-    if (length == 0) return content;
-    return Status{Code::config, fmt::format("cannot read the file: {}", std::strerror(errno))};
+    auto content = read_whole_file(path);
+    if (content.ok()) return content;
+    return Status{Code::config, fmt::format("cannot read the file: {}", content.status().message())};
 }
 
 Result<FileValues> read_config_file(const std::string& path, const ContentReader& read) {

@@ -74,7 +74,10 @@ Result<std::string> read_all(int fd) {
 }  // namespace
 
 Result<std::string> read_whole_file(const std::string& path) {
-    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    int opened = -1;
+    do opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    while (opened < 0 && errno == EINTR);
+    const FileDescriptor file(opened);
     if (!file.valid()) return failed();
     return read_all(file.get());
 }
