@@ -80,11 +80,7 @@ TEST(RowsPerRank, ManyLayersInARowWithTheRoutingChanged) {
                 now.empty_rank = static_cast<std::int32_t>(call % 7);
                 Routing routing = random_routing(now);
                 use_inexact_weights(routing);
-                ASSERT_TRUE(pe.dispatch(routing, call)) << pe.error();
-                ASSERT_EQ(pe.difference(routing, call), "") << "call " << call;
-                pe.run_experts(routing, call);
-                ASSERT_TRUE(pe.combine()) << pe.error();
-                ASSERT_EQ(pe.output_difference(routing), "") << "call " << call;
+                ASSERT_NO_FATAL_FAILURE(expect_layer(pe, routing, call));
             }
         });
     }
@@ -103,13 +99,7 @@ TEST(RowsPerRank, RanksThatAreNotMappedGetTheirRowsThroughTheTransport) {
         bench.run([&](LayerPe& pe) {
             if (pe.pe() != 1) pe.fabric().unmap(2 - pe.pe());
             ASSERT_TRUE(pe.open()) << pe.error();
-            for (std::uint64_t call = 0; call < 4; ++call) {
-                ASSERT_TRUE(pe.dispatch(routing, call)) << pe.error();
-                ASSERT_EQ(pe.difference(routing, call), "");
-                pe.run_experts(routing, call);
-                ASSERT_TRUE(pe.combine()) << pe.error();
-                ASSERT_EQ(pe.output_difference(routing), "");
-            }
+            for (std::uint64_t call = 0; call < 4; ++call) ASSERT_NO_FATAL_FAILURE(expect_layer(pe, routing, call));
             EXPECT_EQ(pe.memory().puts() > 0, pe.pe() != 1);
         });
     }

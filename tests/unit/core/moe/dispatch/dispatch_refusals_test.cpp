@@ -24,13 +24,7 @@ void expect_old_layer_and_next(LayerPe& pe, const Routing& routing) {
 }
 
 void expect_whole_layers(LayerPe& pe, const Routing& routing) {
-    for (std::uint64_t call = 0; call < 3; ++call) {
-        ASSERT_TRUE(pe.dispatch(routing, call)) << pe.error();
-        ASSERT_EQ(pe.difference(routing, call), "");
-        pe.run_experts(routing, call);
-        ASSERT_TRUE(pe.combine()) << pe.error();
-        ASSERT_EQ(pe.output_difference(routing), "");
-    }
+    for (std::uint64_t call = 0; call < 3; ++call) ASSERT_NO_FATAL_FAILURE(expect_layer(pe, routing, call));
 }
 
 TEST(DispatchRefusals, ReportsTooManyRowsWithExpertRankAndValueOnAllRanks) {

@@ -122,11 +122,7 @@ TEST(Dispatch, ManyLayersInARowWithTheRoutingChanged) {
                 now.seed += call;
                 now.empty_rank = static_cast<std::int32_t>(call % 7);
                 const Routing routing = random_routing(now);
-                ASSERT_TRUE(pe.dispatch(routing, call)) << pe.error();
-                ASSERT_EQ(pe.difference(routing, call), "") << "call " << call;
-                pe.run_experts(routing, call);
-                ASSERT_TRUE(pe.combine()) << pe.error();
-                ASSERT_EQ(pe.output_difference(routing), "") << "call " << call;
+                ASSERT_NO_FATAL_FAILURE(expect_layer(pe, routing, call));
             }
         });
     }
@@ -160,13 +156,7 @@ TEST(Dispatch, RanksThatAreNotMappedGetTheirRowsThroughTheTransport) {
     bench.run([&](LayerPe& pe) {
         if (pe.pe() != 1) pe.fabric().unmap(2 - pe.pe());
         ASSERT_TRUE(pe.open()) << pe.error();
-        for (std::uint64_t call = 0; call < 5; ++call) {
-            ASSERT_TRUE(pe.dispatch(routing, call)) << pe.error();
-            ASSERT_EQ(pe.difference(routing, call), "");
-            pe.run_experts(routing, call);
-            ASSERT_TRUE(pe.combine()) << pe.error();
-            ASSERT_EQ(pe.output_difference(routing), "");
-        }
+        for (std::uint64_t call = 0; call < 5; ++call) ASSERT_NO_FATAL_FAILURE(expect_layer(pe, routing, call));
         EXPECT_EQ(pe.memory().puts() > 0, pe.pe() != 1);
     });
 }

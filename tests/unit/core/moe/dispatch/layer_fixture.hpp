@@ -217,21 +217,24 @@ inline CombineConfig layer_config(const CaseShape& shape, std::int64_t hidden) {
     return config;
 }
 
-// Runs `calls` whole layers in a row, each with its own tokens: dispatch, experts, combine; compares all results.
+// Runs one whole layer: dispatch, experts, combine; compares all results.
+inline void expect_layer(LayerPe& pe, const Routing& routing, std::uint64_t call) {
+    ASSERT_TRUE(pe.dispatch(routing, call)) << pe.error();
+    ASSERT_EQ(pe.difference(routing, call), "") << "call " << call;
+    pe.run_experts(routing, call);
+    ASSERT_TRUE(pe.combine()) << pe.error();
+    ASSERT_EQ(pe.output_difference(routing), "") << "call " << call;
+}
+
+// Runs `calls` layers in a row, each with its own tokens.
 inline void expect_layers(const CaseShape& shape, const CombineConfig& config, int calls = 3, int blocks = 20) {
     Routing routing = random_routing(shape);
     if (config.rows_per == RowsPer::rank) use_inexact_weights(routing);
     LayerFixture bench(shape.ranks, config, blocks);
     bench.run([&](LayerPe& pe) {
         ASSERT_TRUE(pe.open()) << pe.error();
-        for (int call = 0; call < calls; ++call) {
-            const auto salt = static_cast<std::uint64_t>(call);
-            ASSERT_TRUE(pe.dispatch(routing, salt)) << pe.error();
-            ASSERT_EQ(pe.difference(routing, salt), "");
-            pe.run_experts(routing, salt);
-            ASSERT_TRUE(pe.combine()) << pe.error();
-            ASSERT_EQ(pe.output_difference(routing), "");
-        }
+        for (int call = 0; call < calls; ++call)
+            ASSERT_NO_FATAL_FAILURE(expect_layer(pe, routing, static_cast<std::uint64_t>(call)));
     });
 }
 
