@@ -142,7 +142,10 @@ Code Defective::put_and_more(std::uint64_t queue, const npushmem_rma& op, std::u
 Code Defective::put_in_halves(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
     const Code code = repeat([&] { return inner().put(queue, part_of(op, op.bytes / 2, op.bytes / 2), nullptr); });
     if (code != Code::ok) return code;
-    std::this_thread::yield();  // a watcher sees the first half alone
+    // A watcher sees the first half alone, also one that only runs while this thread does not. On a loaded machine each
+    // yield takes milliseconds.
+    if (wait_for_delivery(queue) != Code::ok) return Code::system;
+    if (each(10)) std::this_thread::yield();
     return repeat([&] {
         return post(queue, token,
                     [&](std::uint64_t q, std::uint64_t* t) { return inner().put(q, part_of(op, 0, op.bytes / 2), t); });
