@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/base/host_facts.hpp"
+
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #endif
@@ -57,9 +59,8 @@ Status AnonymousMapping::protect(std::size_t offset, std::size_t bytes) const {
 
 namespace {
 
-constexpr std::size_t page = 4096;
-
-std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
+// A guard is a page of the system: 64 KiB on many aarch64 hosts.
+std::size_t whole_pages(std::size_t bytes) { return rounded_up(bytes, page_bytes()); }
 
 }  // namespace
 
@@ -67,7 +68,8 @@ Result<std::unique_ptr<CoreSet>> CoreSet::create(const DeviceConfig& config) {
     const auto cores = static_cast<std::size_t>(config.cores());
     auto ub = AnonymousMapping::create(cores * config.ub_bytes, "the unified buffers");
     if (!ub.ok()) return ub.status();
-    auto stacks = AnonymousMapping::create(cores * (page + whole_pages(config.stack_bytes)), "the stacks of the cores");
+    auto stacks =
+        AnonymousMapping::create(cores * (page_bytes() + whole_pages(config.stack_bytes)), "the stacks of the cores");
     if (!stacks.ok()) return stacks.status();
     return std::unique_ptr<CoreSet>(new CoreSet(config, std::move(ub).value(), std::move(stacks).value()));
 }
@@ -82,8 +84,8 @@ CoreSet::CoreSet(const DeviceConfig& config, AnonymousMapping ub, AnonymousMappi
 
 Status CoreSet::prepare(int count) {
     for (; prepared_ < count; ++prepared_) {
-        const std::size_t guard = static_cast<std::size_t>(prepared_) * (page + stack_bytes_);
-        if (Status status = stacks_.protect(guard, page); !status.ok()) return status;
+        const std::size_t guard = static_cast<std::size_t>(prepared_) * (page_bytes() + stack_bytes_);
+        if (Status status = stacks_.protect(guard, page_bytes()); !status.ok()) return status;
     }
     return {};
 }
@@ -93,7 +95,8 @@ UbRegion CoreSet::ub(int index) const {
 }
 
 CoreSet::Stack CoreSet::stack(int index) const {
-    return {stacks_.data() + static_cast<std::size_t>(index) * (page + stack_bytes_) + page, stack_bytes_};
+    return {stacks_.data() + static_cast<std::size_t>(index) * (page_bytes() + stack_bytes_) + page_bytes(),
+            stack_bytes_};
 }
 
 }  // namespace npushmem::npu::detail
