@@ -33,8 +33,9 @@ std::string_view after_fields(std::string_view text, int count) {
 // Reads the file in one call, so that the kernel's answer is consistent; "" if there is none.
 std::string read_stat(pid_t pid) {
     std::array<char, 1024> buffer{};
-    // A /proc of another PID namespace shows this process under another number.
-    const std::string path = pid == ::getpid() ? "/proc/self/stat" : fmt::format("/proc/{}/stat", pid);
+    // A /proc of another PID namespace shows this process under another number. Not /proc/self/stat: qemu-user makes
+    // that up, with a start time that other processes do not read.
+    const std::string path = pid == ::getpid() ? "/proc/thread-self/../../stat" : fmt::format("/proc/{}/stat", pid);
     const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.valid()) return {};
     const ssize_t length = ::read(file.get(), buffer.data(), buffer.size());

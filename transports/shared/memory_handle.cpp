@@ -86,8 +86,9 @@ std::uint64_t start_time_in(std::string_view line) {
 }
 
 Result<std::uint64_t> start_time_of(int process) {
-    // A /proc of another PID namespace shows this process under another number.
-    std::ifstream file(process == ::getpid() ? "/proc/self/stat" : fmt::format("/proc/{}/stat", process));
+    // A /proc of another PID namespace shows this process under another number. Not /proc/self/stat: qemu-user makes
+    // that up, with a start time that other processes do not read.
+    std::ifstream file(process == ::getpid() ? "/proc/thread-self/../../stat" : fmt::format("/proc/{}/stat", process));
     std::string line;
     if (!std::getline(file, line))
         return Status{Code::peer_dead, fmt::format("process {} does not exist (any more), or it belongs to another "

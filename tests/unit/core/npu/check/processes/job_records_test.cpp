@@ -28,7 +28,7 @@ bool has_robust_mutexes() {
 }
 
 TEST(JobRecords, AreDisabledIfAProcessEndsWhileItWrites) {
-    if (!has_robust_mutexes()) GTEST_SKIP() << "no robust mutexes";
+    if (!has_robust_mutexes()) GTEST_SKIP() << "no robust mutexes: a lock stays taken when its holder ends";
     const auto records = make_records();
     if (!records) GTEST_SKIP();
     const auto end_holding = [&](bool holding) {
