@@ -326,6 +326,7 @@ TEST(SharedSegmentDeathTest, CommittingWithoutPrivateMemoryIsAnErrorNotAnExcepti
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "sanitizers end a program whose allocation fails";
 #endif
+    if (fakes::runs_under_qemu_user()) GTEST_SKIP() << "qemu-user does not apply RLIMIT_AS";
     ::testing::FLAGS_gtest_death_test_style = "threadsafe";
     EXPECT_EXIT(commit_without_private_memory(), ::testing::ExitedWithCode(0), "cannot allocate private memory");
 }
