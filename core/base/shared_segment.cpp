@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -31,20 +32,20 @@ constexpr std::uint64_t piece_bytes = 64ULL << 20;
 // Memory left to the rest of the machine; below it the kernel starts to kill processes.
 std::uint64_t reserve_of(const AvailableMemory& room) { return std::min<std::uint64_t>(256ULL << 20, room.total / 50); }
 
-// Returns whether `bytes` more can be committed, as part of `wanted`.
-Status check_room(std::uint64_t bytes, std::uint64_t wanted) try {
+// Returns the bytes reserved for the system if `bytes` more can be committed, as part of `wanted`.
+Result<std::uint64_t> check_room(std::uint64_t bytes, std::uint64_t wanted) try {
     const AvailableMemory room = available_memory();
     const std::uint64_t reserve = reserve_of(room);
-    if (bytes <= room.available && reserve <= room.available - bytes) return {};
-    return {Code::memory,
-            fmt::format("out of memory: {} requested, {} of {} available{}, {} of it reserved for the system",
-                        format_size(wanted), format_size(room.available), format_size(room.total),
-                        room.limited_by_group ? " in this control group" : "", format_size(reserve))};
+    if (bytes <= room.available && reserve <= room.available - bytes) return reserve;
+    return Status{Code::memory,
+                  fmt::format("out of memory: {} requested, {} of {} available{}, {} of it reserved for the system",
+                              format_size(wanted), format_size(room.available), format_size(room.total),
+                              room.limited_by_group ? " in this control group" : "", format_size(reserve))};
 } catch (const std::bad_alloc&) {  // reading the system's files allocates memory
-    return {Code::memory,
-            fmt::format("out of memory: {} requested, but this process cannot allocate private memory (is "
-                        "its address space limited? ulimit -v)",
-                        format_size(wanted))};
+    return Status{Code::memory,
+                  fmt::format("out of memory: {} requested, but this process cannot allocate private memory (is "
+                              "its address space limited? ulimit -v)",
+                              format_size(wanted))};
 }
 
 // Held while a range is committed, so that PEs do not all count the same free bytes. The kernel releases it if the
@@ -204,6 +205,8 @@ SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
     std::swap(bytes_, other.bytes_);
     std::swap(base_, other.base_);
     std::swap(where_, other.where_);
+    std::swap(retains_pages_, other.retains_pages_);
+    std::swap(allowance_, other.allowance_);
     return *this;
 }
 
@@ -264,24 +267,40 @@ bool SharedSegment::is_held(int slot) const {
     return ::fcntl(descriptor_.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
+// Relaxed: the word orders nothing.
+bool SharedSegment::take_allowance(std::uint64_t bytes) {
+    if (allowance_ == nullptr) return false;
+    const std::atomic_ref<std::uint64_t> allowance(*allowance_);
+    std::uint64_t left = allowance.load(std::memory_order_relaxed);
+    while (left >= bytes)
+        if (allowance.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed)) return true;
+    return false;
+}
+
 Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chrono::milliseconds lock_timeout) {
+    if (take_allowance(bytes)) return commit_piece(offset, bytes, bytes);
     CommitLock lock(descriptor_.get());
     if (Status locked = lock.take(lock_timeout); !locked.ok()) return locked;
-    if (Status room = check_room(bytes, bytes); !room.ok()) return room;
-    for (std::uint64_t done = 0; done < bytes;) {
+    if (take_allowance(bytes)) return commit_piece(offset, bytes, bytes);  // that the lock's last holder left
+    std::uint64_t reserve = 0;
+    std::uint64_t checked = bytes;
+    for (std::uint64_t done = 0; done < bytes; checked = std::min(piece_bytes, bytes - done)) {
+        // Checked for the whole, then for every piece: other programs allocate memory meanwhile.
+        const auto room = check_room(checked, bytes);
         const std::uint64_t piece = std::min(piece_bytes, bytes - done);
-        if (Status committed = commit_piece(offset + done, piece, bytes); !committed.ok()) {
+        const Status committed = room.ok() ? commit_piece(offset + done, piece, bytes) : room.status();
+        if (!committed.ok()) {
             if (done > 0 && !retains_pages_) decommit(offset, done);
             return committed;
         }
+        reserve = room.value();
         done += piece;
     }
+    if (allowance_ != nullptr) std::atomic_ref(*allowance_).store(reserve / 4, std::memory_order_relaxed);
     return {};
 }
 
 Status SharedSegment::commit_piece(std::uint64_t offset, std::uint64_t bytes, std::uint64_t wanted) {
-    // Checked for every piece: other programs allocate memory meanwhile.
-    if (Status room = check_room(bytes, wanted); !room.ok()) return room;
     int result = 0;
     while ((result = fallocate(descriptor_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes))) != 0 &&
            errno == EINTR) {

@@ -59,8 +59,13 @@ public:
     // after another, so that the check against the available memory holds. A failure leaves nothing newly committed;
     // its message has the numbers. Fails with Code::timeout when other processes hold the lock for longer than
     // `lock_timeout`, for example because one is stopped.
+    //
+    // With an allowance (see share_allowance), a check of the available memory also allows further commits of up to a
+    // quarter of the memory that it reserves for the system, by any process, without lock and check.
     Status commit(std::uint64_t offset, std::uint64_t bytes,
                   std::chrono::milliseconds lock_timeout = std::chrono::minutes(1));
+    // Uses a word of zeros that all processes of the segment share for the allowance, in bytes.
+    void share_allowance(std::uint64_t& word) { allowance_ = &word; }
     // Takes a lock that the process holds as long as it lives and has the segment open. `slot`: any number.
     Status hold(int slot);
     // For a child of fork, which shares the locks of its parent: gives them up, so that they are the parent's alone.
@@ -81,6 +86,7 @@ private:
     static Result<SharedSegment> attach_file(const SegmentHandle& handle, const std::string& path);
     Status map();
     Status commit_piece(std::uint64_t offset, std::uint64_t bytes, std::uint64_t wanted);
+    bool take_allowance(std::uint64_t bytes);
 
     FileDescriptor descriptor_;
     FileDescriptor holder_;  // the file opened again, with the locks of `hold`; invalid: there are none
@@ -88,6 +94,7 @@ private:
     std::byte* base_ = nullptr;
     std::string where_;  // for messages: the backing store
     bool retains_pages_ = false;
+    std::uint64_t* allowance_ = nullptr;  // in the segment
 };
 
 }  // namespace npushmem

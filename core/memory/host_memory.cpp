@@ -74,7 +74,10 @@ Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, 
     if (Status committed = memory.segment_.commit(0, sizeof(Header)); !committed.ok()) return committed;
     // Plain stores: the bootstrap, which carries the handle, orders them.
     memory.header() = {
-        control_magic, control_version, static_cast<std::uint32_t>(local_pes), slice_bytes, memory.stride_, 0, 0};
+        control_magic, control_version, static_cast<std::uint32_t>(local_pes), slice_bytes, memory.stride_, 0, 0, 0};
+    memory.segment_.share_allowance(memory.header().commit_allowance);
+    // Now, before the PEs commit all at once, one check allows their first commits.
+    if (Status allowed = memory.segment_.commit(0, sizeof(Header)); !allowed.ok()) return allowed;
     return memory;
 }
 
@@ -92,6 +95,7 @@ Result<HostMemory> HostMemory::join(Result<SharedSegment> attached, const Segmen
                 "{} PEs of {}",
                 handle.process, header.version, header.local_pes, format_size(header.slice_bytes), control_version,
                 local_pes, format_size(slice_bytes))};
+    memory.segment_.share_allowance(memory.header().commit_allowance);
     return memory;
 }
 

@@ -113,6 +113,7 @@ private:
         std::uint64_t stride;
         std::uint64_t record_bytes;
         std::uint32_t departures;
+        std::uint64_t commit_allowance;  // see SharedSegment::share_allowance
     };
     static constexpr std::uint64_t record_offset = 4096;
     static constexpr std::uint64_t buffers_offset = header_bytes / 2;

@@ -68,8 +68,6 @@ bool contains(const Members& all, const Members& some) {
 // NPUSHMEM_BARRIER_ALGO must suit the world; other teams have a substitute.
 Status TeamTable::begin_predefined(Members shared, bool all_mapped) {
     if (Status done = slots_.commit_first(predefined_teams); !done.ok()) return done.within("state of teams");
-    for (int slot = 0; slot < predefined_teams; ++slot)
-        if (Status prepared = slots_.prepare(slot); !prepared.ok()) return prepared.within("state of teams");
     const PeRange all{0, 1, resources_.npes};
     teams_[0] = std::make_unique<Team>(resources_, all, slots_.layout(0), all_mapped, "world", true);
     living_ = teams_[0].get();

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -216,6 +217,30 @@ TEST(SharedSegment, CommitTimesOutWhenAnotherProcessHoldsTheLock) {
     EXPECT_THAT(late.message(), HasSubstr("is it stopped?"));
     ASSERT_EQ(::flock(other.value().descriptor(), LOCK_UN), 0);
     EXPECT_TRUE(segment.value().commit(0, mebibyte, std::chrono::milliseconds(10)).ok());
+}
+
+// The lock shows which commits check the available memory.
+TEST(SharedSegment, OneCheckAllowsFurtherCommitsOfAllProcessesUpToAQuarterOfTheReserve) {
+    auto first = SharedSegment::create(1ULL << 32, "");
+    ASSERT_TRUE(first.ok());
+    auto second = SharedSegment::attach(first.value().handle());
+    auto locking = SharedSegment::attach(first.value().handle());
+    ASSERT_TRUE(second.ok() && locking.ok());
+    std::uint64_t allowance = 0;
+    first.value().share_allowance(allowance);
+    second.value().share_allowance(allowance);
+    ASSERT_TRUE(first.value().commit(0, 4096).ok());
+    const std::uint64_t allowed = allowance;
+    EXPECT_EQ(allowed, std::min<std::uint64_t>(256 * mebibyte, available_memory().total / 50) / 4);
+    ASSERT_EQ(::flock(locking.value().descriptor(), LOCK_EX), 0);
+    EXPECT_TRUE(first.value().commit(4096, 4096).ok());
+    EXPECT_TRUE(second.value().commit(8192, 8192).ok());
+    EXPECT_EQ(allowance, allowed - 12288);
+    EXPECT_EQ(second.value().commit(mebibyte, allowed, std::chrono::milliseconds(1)).code(), Code::timeout);
+    EXPECT_EQ(allowance, allowed - 12288) << "a commit without room takes nothing";
+    ASSERT_EQ(::flock(locking.value().descriptor(), LOCK_UN), 0);
+    EXPECT_TRUE(second.value().commit(mebibyte, allowed).ok());
+    EXPECT_EQ(allowance, allowed) << "a check renews the allowance";
 }
 
 TEST(SharedSegment, LeavesNoNameAndNoDescriptor) {
