@@ -21,7 +21,7 @@ Result<std::unique_ptr<Transport>> LibfabricTransport::open(const Host& host, co
     const auto atomics = network::read_native_atomics(host, "LIBFABRIC_");
     if (!atomics.ok()) return atomics.status();
     const libfabric::ProviderRequest request{host.config("LIBFABRIC_PROVIDER", "auto"), host.config("LIBFABRIC_DOMAIN"),
-                                             atomics.value()};
+                                             atomics.value(), params.npes};
     auto chosen = libfabric::choose_provider(request, libfabric::query_provider);
     if (!chosen.ok()) return chosen.status();
     host.log(LogLevel::debug, chosen.value().note);
@@ -42,8 +42,9 @@ constexpr npushmem_config_row rows[] = {
      "a progress thread in each PE serves peers while the program computes; false: peers wait for the PE's next call"},
     {"LIBFABRIC_PEER_TIMEOUT", "30s", "duration",
      "a peer that has been silent for this long is reported as lost; 0: never"},
-    {"LIBFABRIC_LANES", "16", "int",
-     "maximum number of endpoints of a PE per peer, one per context; further contexts share them"},
+    {"LIBFABRIC_LANES", "2", "int",
+     "maximum number of endpoints of a PE per peer, one per context, of 7 MB each over tcp; further contexts share "
+     "them"},
     {"LIBFABRIC_NATIVE_ATOMICS", "auto", "string",
      "always: use libfabric's atomic operations where it has them; then no other operation of any PE may update the "
      "same words; auto, never: the target's CPU carries them out"},

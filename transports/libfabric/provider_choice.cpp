@@ -76,7 +76,7 @@ Result<InfoPtr> query_info(const std::string& provider, const ProviderRequest& r
     const InfoPtr hints = make_hints(provider, request, order);
     if (!hints) return Status{Code::memory, "no memory for a libfabric query"};
     fi_info* list = nullptr;
-    const ScopedRxmEnvironment buffers;
+    const ScopedRxmEnvironment limits(request.npes);
     const int failed = fi_getinfo(FI_VERSION(1, 14), nullptr, nullptr, 0, hints.get(), &list);
     const InfoPtr owner(list);
     if (failed != 0 || list == nullptr)
@@ -107,7 +107,9 @@ Result<ChosenProvider> query_provider(const std::string& provider, const Provide
     out.delivery = ordered.ok() ? network::Delivery::in_order : network::Delivery::on_completion;
     out.atomics = request.atomics;
     auto found = ordered.ok() ? std::move(ordered) : query_info(provider, request, FI_ORDER_SAS);
-    if (!found.ok() && request.atomics && query_info(provider, {request.provider, request.domain}, FI_ORDER_SAS).ok())
+    ProviderRequest plain = request;
+    plain.atomics = false;
+    if (!found.ok() && request.atomics && query_info(provider, plain, FI_ORDER_SAS).ok())
         return Status{Code::unsupported,
                       "it has no atomic operations, which NPUSHMEM_LIBFABRIC_NATIVE_ATOMICS=always requires"};
     if (!found.ok()) return found.status();
@@ -143,8 +145,8 @@ Result<ChosenProvider> choose_provider(const ProviderRequest& request, const Pro
                               tried)};
 }
 
-ScopedRxmEnvironment::ScopedRxmEnvironment() {
-    for (const auto& [name, value] : rxm_variables) {
+ScopedRxmEnvironment::ScopedRxmEnvironment(int npes) {
+    for (const auto& [name, value] : rxm_variables(npes)) {
         if (std::getenv(name) != nullptr || ::setenv(name, std::to_string(value).c_str(), 0) != 0) continue;
         names_.emplace_back(name);
     }

@@ -28,6 +28,7 @@ struct ProviderRequest {
     std::string provider = "auto";
     std::string domain;    // empty: any
     bool atomics = false;  // use the provider's atomics
+    int npes = 1;          // of the job
 };
 
 struct ChosenProvider {
@@ -46,14 +47,14 @@ Result<ChosenProvider> query_provider(const std::string& provider, const Provide
 // The error lists all providers that were tried.
 Result<ChosenProvider> choose_provider(const ProviderRequest& request, const ProviderQuery& query);
 
-// Makes libfabric's provider ofi_rxm allocate only the buffers that this transport needs. While an object of this class
-// exists, the environment contains the variables that limit these buffers. libfabric reads them at its first use in a
+// Makes libfabric's provider ofi_rxm allocate only the memory that this transport needs. While an object of this class
+// exists, the environment contains the variables that limit it. libfabric reads them at its first use in a
 // process and has no function to set them. Variables that are already set keep their values; if all are set, as
 // npushmem-run does for its PEs, this class does not change the environment. Otherwise no other thread may read or
 // change the environment meanwhile (see README.md).
 class ScopedRxmEnvironment {
 public:
-    ScopedRxmEnvironment();
+    explicit ScopedRxmEnvironment(int npes);
     ScopedRxmEnvironment(const ScopedRxmEnvironment&) = delete;
     ScopedRxmEnvironment& operator=(const ScopedRxmEnvironment&) = delete;
     ~ScopedRxmEnvironment();

@@ -104,14 +104,15 @@ Result<EnvironmentBlock> common_environment(const Options& options, const char* 
     auto values = read_config_file(std::string(trimmed(path == nullptr ? "" : path)), read_content);
     if (!values.ok()) return values.status();
     block.use_config_file(std::move(values).value());
-    block.set("NPUSHMEM_NPES", std::to_string(options.job_npes > 0 ? options.job_npes : options.npes));
+    const int npes = options.job_npes > 0 ? options.job_npes : options.npes;
+    block.set("NPUSHMEM_NPES", std::to_string(npes));
     block.set_default("NPUSHMEM_BOOTSTRAP", launcher_bootstrap);
     // Unless these are set, the PSM libraries, which libfabric loads, catch SIGTERM and the signals of crashes, and
     // exit with status 1.
     block.set_default("IPATH_NO_BACKTRACE", "1");
     block.set_default("HFI_NO_BACKTRACE", "1");
     // A transport could set these only while threads of the program may read the environment.
-    for (const auto& [name, value] : rxm_variables) block.set_default(name, std::to_string(value));
+    for (const auto& [name, value] : rxm_variables(npes)) block.set_default(name, std::to_string(value));
     // All PEs are on this host: other hosts need not reach the rendezvous.
     if (options.hosts.empty() && options.job_npes == 0) block.set_default("NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "lo");
     return block;

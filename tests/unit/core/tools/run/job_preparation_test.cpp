@@ -122,7 +122,8 @@ TEST(JobPreparation, PlanHasProgramArgumentsAndCommonVariables) {
     EXPECT_STREQ(plan.environment.value("NPUSHMEM_NPES"), "3");
     EXPECT_STREQ(plan.environment.value("NPUSHMEM_BOOTSTRAP"), "UID");
     EXPECT_STREQ(plan.environment.value("IPATH_NO_BACKTRACE"), "1") << "signals of PEs are not PSM's";
-    EXPECT_STREQ(plan.environment.value("FI_OFI_RXM_BUFFER_SIZE"), "4096") << "the transport need not set it";
+    EXPECT_STREQ(plan.environment.value("FI_OFI_RXM_BUFFER_SIZE"), "2304") << "the transport need not set it";
+    EXPECT_STREQ(plan.environment.value("FI_UNIVERSE_SIZE"), "12") << "four lanes of each PE";
     EXPECT_STREQ(plan.environment.value("NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME"), "lo");
     EXPECT_EQ(plan.pes.size(), 3U);
     EXPECT_THAT(plan.pes, Each(Field(&PePlan::emulated_host, -1)));
