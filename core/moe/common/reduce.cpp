@@ -47,7 +47,8 @@ template <class Input, class Output>
 
 struct Portable {
     template <class Input, class Output>
-    static void run(void* out, const void* const* rows, const float* weights, std::size_t count, std::size_t columns) {
+    static void run(void* out, const void* const* rows, const float* weights, std::size_t count, std::size_t columns,
+                    std::span<const void* const>) {
         reduce_columns<Input, Output>(out, rows, weights, count, columns);
     }
 };
@@ -156,10 +157,17 @@ struct Vector {
         }
     }
 
-    // Sums one block, which stays in registers.
+    // Sums one block, which stays in registers, and loads the same block of the next rows into the second-level cache.
+    // Measured on rows in memory: without that, a sum takes about the time of its loads plus that of its arithmetic.
     template <class Input, class Output>
     [[gnu::always_inline]] static void reduce_vectors(Output* target, const void* const* rows, const float* weights,
-                                                      std::size_t count, std::size_t first) {
+                                                      std::size_t count, std::size_t first,
+                                                      const std::span<const void* const>& next) {
+        for (const void* row : next) {
+            const Input* ahead = static_cast<const Input*>(row) + first;
+#pragma GCC unroll 4
+            for (std::size_t c = 0; c < block; c += 64 / sizeof(Input)) __builtin_prefetch(ahead + c, 0, 2);
+        }
         constexpr std::size_t vectors = block / lanes;
         Float sums[vectors] = {};
         for (std::size_t i = 0; i < count; ++i) {
@@ -182,7 +190,8 @@ struct Vector {
     // 14 KB in memory: up to a sixth faster for up to four rows, but half as fast for eight.
     template <class Input, class Output>
     [[gnu::always_inline]] static void reduce(void* out, const void* const* rows, const float* weights,
-                                              std::size_t count, std::size_t columns) {
+                                              std::size_t count, std::size_t columns,
+                                              const std::span<const void* const>& next) {
         constexpr std::size_t in_page = 4096 / sizeof(Input);
         auto* target = static_cast<Output*>(out);
         std::size_t first = 0;
@@ -190,11 +199,12 @@ struct Vector {
             const std::size_t end = first + std::min<std::size_t>(4, (columns - first) / in_page) * in_page;
             for (std::size_t in = 0; in < in_page; in += block) {
                 for (std::size_t page = first; page < end; page += in_page)
-                    reduce_vectors<Input>(target, rows, weights, count, page + in);
+                    reduce_vectors<Input>(target, rows, weights, count, page + in, next);
             }
             first = end;
         }
-        for (; first + block <= columns; first += block) reduce_vectors<Input>(target, rows, weights, count, first);
+        for (; first + block <= columns; first += block)
+            reduce_vectors<Input>(target, rows, weights, count, first, next);
         if (first < columns) reduce_block<Input>(target, rows, weights, count, first, columns - first);
     }
 };
@@ -202,8 +212,8 @@ struct Vector {
 struct Avx2 {
     template <class Input, class Output>
     [[gnu::target("avx2")]] static void run(void* out, const void* const* rows, const float* weights, std::size_t count,
-                                            std::size_t columns) {
-        Vector<Lanes8>::reduce<Input, Output>(out, rows, weights, count, columns);
+                                            std::size_t columns, std::span<const void* const> next) {
+        Vector<Lanes8>::reduce<Input, Output>(out, rows, weights, count, columns, next);
     }
 };
 
@@ -211,8 +221,9 @@ struct Avx512 {
     template <class Input, class Output>
     [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void run(void* out, const void* const* rows,
                                                                           const float* weights, std::size_t count,
-                                                                          std::size_t columns) {
-        Vector<Lanes16>::reduce<Input, Output>(out, rows, weights, count, columns);
+                                                                          std::size_t columns,
+                                                                          std::span<const void* const> next) {
+        Vector<Lanes16>::reduce<Input, Output>(out, rows, weights, count, columns, next);
     }
 };
 #endif

@@ -4,18 +4,51 @@
 // column's additions are never reordered or fused, only done beside those of other columns.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
+#include "core/moe/common/combine_config.hpp"
 #include "core/moe/common/element.hpp"
 
 namespace npushmem::moe {
 
 // out[c] = sum over i of weights[i] * rows[i][c], c < columns. Each pointer needs only its element type's alignment.
-// With count 0 the output is zero.
+// With count 0 the output is zero. `next`: rows of the next call, of as many columns; they are loaded into the cache
+// meanwhile.
 using ReduceFunction = void (*)(void* out, const void* const* rows, const float* weights, std::size_t count,
-                                std::size_t columns);
+                                std::size_t columns, std::span<const void* const> next);
+
+// The rows of one sum.
+struct WeightedRows {
+    std::array<const void*, max_top_k> rows;
+    std::array<float, max_top_k> weights;
+    std::size_t count = 0;
+
+    void add(const void* row, float weight) {
+        rows[count] = row;
+        weights[count++] = weight;
+    }
+};
+
+// Computes the sums begin to end - 1: gather(i, rows) adds the rows of sum i, and target(i) is the address of its
+// output.
+template <class Gather, class Target>
+void reduce_each(ReduceFunction reduce, Elements columns, std::uint64_t begin, std::uint64_t end, const Gather& gather,
+                 const Target& target) {
+    std::array<WeightedRows, 2> sums;
+    if (begin < end) gather(begin, sums[begin % 2]);
+    for (std::uint64_t i = begin; i < end; ++i) {
+        const WeightedRows& sum = sums[i % 2];
+        WeightedRows& next = sums[(i + 1) % 2];
+        next.count = 0;
+        if (i + 1 < end) gather(i + 1, next);
+        reduce(target(i), sum.rows.data(), sum.weights.data(), sum.count, columns.value(),
+               std::span(next.rows).first(next.count));
+    }
+}
 
 struct ReduceVariant {
     std::string_view name;

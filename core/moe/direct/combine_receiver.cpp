@@ -3,9 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 #include "core/moe/common/rank_agreement.hpp"
 #include "npushmem/npu/error.hpp"
 
@@ -40,18 +37,13 @@ void await_source(Core& core, const CombineReceive& receive, int source) {
                                   source, call, core.my_pe(), receive.epoch));
 }
 
-void reduce_token(const CombineReceive& receive, std::uint64_t token) {
-    std::array<const void*, max_top_k> rows;
-    std::array<float, max_top_k> weights;
-    std::size_t count = 0;
+// Adds the rows of a token.
+void gather_rows(const CombineReceive& receive, std::uint64_t token, WeightedRows& rows) {
     const std::uint64_t first = rows_of(Tokens{token}, static_cast<std::uint32_t>(receive.top_k)).value();
     for (std::uint64_t slot = first; slot < first + static_cast<std::uint64_t>(receive.top_k); ++slot) {
         if (receive.experts[slot] < 0) continue;
-        rows[count] = receive.region + receive.layout.slot(receive.epoch, slot).value();
-        weights[count++] = receive.weights[slot];
+        rows.add(receive.region + receive.layout.slot(receive.epoch, slot).value(), receive.weights[slot]);
     }
-    receive.reduce(receive.out + receive.out_row.value() * token, rows.data(), weights.data(), count,
-                   receive.columns.value());
 }
 
 }  // namespace
@@ -69,9 +61,10 @@ void reduce_share(Core& core, const CombineReceive& receive, const TokenRange& r
     const auto index = static_cast<std::uint64_t>(core.index());
     const std::uint64_t first = range.begin.value();
     const std::uint64_t tokens = range.end.value() - first;
-    for (std::uint64_t i = tokens * index / cores; i < tokens * (index + 1) / cores; ++i) {
-        reduce_token(receive, first + i);
-    }
+    reduce_each(
+        receive.reduce, receive.columns, first + tokens * index / cores, first + tokens * (index + 1) / cores,
+        [&](std::uint64_t token, WeightedRows& rows) { gather_rows(receive, token, rows); },
+        [&](std::uint64_t token) { return receive.out + receive.out_row.value() * token; });
 }
 
 }  // namespace npushmem::moe

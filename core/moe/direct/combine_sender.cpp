@@ -2,7 +2,6 @@
 #include "core/moe/direct/combine_sender.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "core/moe/common/combine_plan.hpp"
 #include "core/moe/common/nontemporal_copy.hpp"
@@ -23,6 +22,19 @@ std::uint32_t slot_of(Core& core, const CombineSend& send, std::uint64_t row) { 
 
 const std::byte* row_address(const CombineSend& send, std::uint64_t row) {
     return send.x + bytes_of(Rows{row}, send.layout.row_bytes()).value();
+}
+
+// Computes the rows of a fragment of send.sums; target(row) is the address of the result.
+template <class Target>
+void sum_rows(const CombineSend& send, Fragment fragment, const Target& target) {
+    const RowSums& sums = send.sums;
+    const auto gather = [&](std::uint64_t row, WeightedRows& rows) {
+        for (std::uint64_t i = sums.first[row]; i < sums.first[row + 1]; ++i) {
+            rows.add(row_address(send, sums.parts[i]), sums.weights[sums.parts[i]]);
+        }
+    };
+    reduce_each(sums.reduce, sums.columns, fragment.first.value(), (fragment.first + fragment.count).value(), gather,
+                target);
 }
 
 // The copy routes. Each gets put() for every fragment of one destination, and then finish().
@@ -80,10 +92,9 @@ public:
         : core_(core), send_(send), remote_(core.remote(send.region, destination)) {}
 
     void put(Fragment fragment) {
-        const std::uint64_t end = fragment.first.value() + fragment.count.value();
-        for (std::uint64_t row = fragment.first.value(); row < end; ++row) {
-            sum_row(send_, row, remote_ + send_.layout.slot(send_.epoch, slot_of(core_, send_, row)).value());
-        }
+        sum_rows(send_, fragment, [&](std::uint64_t row) {
+            return remote_ + send_.layout.slot(send_.epoch, slot_of(core_, send_, row)).value();
+        });
     }
     // The signal's store releases the rows.
     static void finish() {}
@@ -251,23 +262,12 @@ CombineSend send_from(const CombinePlan& plan, const SlotLayout& layout) {
     return send;
 }
 
-void sum_row(const CombineSend& send, std::uint64_t row, std::byte* target) {
-    std::array<const void*, max_top_k> rows;
-    std::array<float, max_top_k> weights;
-    std::size_t count = 0;
-    for (std::uint64_t i = send.sums.first[row]; i < send.sums.first[row + 1]; ++i) {
-        rows[count] = row_address(send, send.sums.parts[i]);
-        weights[count++] = send.sums.weights[send.sums.parts[i]];
-    }
-    send.sums.reduce(target, rows.data(), weights.data(), count, send.sums.columns.value());
-}
-
 void moe_combine_sum_rows(Core& core, const CombineSend& send, std::uint64_t rows, std::byte* target) {
     const auto cores = static_cast<std::uint64_t>(core.count());
     const auto index = static_cast<std::uint64_t>(core.index());
-    for (std::uint64_t row = rows * index / cores; row < rows * (index + 1) / cores; ++row) {
-        sum_row(send, row, target + bytes_of(Rows{row}, send.layout.row_bytes()).value());
-    }
+    const std::uint64_t first = rows * index / cores;
+    sum_rows(send, {Rows{first}, Rows{rows * (index + 1) / cores - first}},
+             [&](std::uint64_t row) { return target + bytes_of(Rows{row}, send.layout.row_bytes()).value(); });
 }
 
 std::uint64_t* own_signal(const CombineSend& send, int rank) {

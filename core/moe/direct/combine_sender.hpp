@@ -47,9 +47,6 @@ struct CombineSend {
 // result points into the plan.
 CombineSend send_from(const CombinePlan& plan, const SlotLayout& layout);
 
-// Computes row `row` of send.sums.
-void sum_row(const CombineSend& send, std::uint64_t row, std::byte* target);
-
 // Kernel, for any number of cores: computes `rows` rows of send.sums, one behind the other.
 void moe_combine_sum_rows(npu::Core& core, const CombineSend& send, std::uint64_t rows, std::byte* target);
 

@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -201,7 +202,7 @@ private:
 
     // The reduction reads rows where the checker does not see it. This one copies them into the unified buffer first.
     static void reduce_by_copies(void* out, const void* const* rows, const float* weights, std::size_t count,
-                                 std::size_t width) {
+                                 std::size_t width, std::span<const void* const>) {
         Core& core = *reducing().at(out);
         const std::size_t mark = core.ub_used();
         std::array<const void*, max_top_k> copies{};
@@ -212,7 +213,7 @@ private:
         }
         core.set_flag<Pipe::copy_in, Pipe::scalar>(5);
         core.wait_flag<Pipe::copy_in, Pipe::scalar>(5);
-        best_reduce(ElementType::float32, ElementType::float32)(out, copies.data(), weights, count, width);
+        best_reduce(ElementType::float32, ElementType::float32)(out, copies.data(), weights, count, width, {});
         core.ub_release(mark);
     }
 
