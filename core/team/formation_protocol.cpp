@@ -50,7 +50,7 @@ Status FormationRefusal::status(int leader, int npes) const {
                     fmt::format("PE {} and PE {} both gave pe_idx_in_team {}; each index belongs to one PE", a, b, c)};
         case Reason::index_range:
             return {Code::range, fmt::format("PE {} gave pe_idx_in_team {}; the team has 0 to {}", a,
-                                             static_cast<std::int32_t>(b), static_cast<std::int32_t>(c) - 1)};
+                                             static_cast<std::int32_t>(b), static_cast<std::int32_t>(c - 1))};
         case Reason::missing:
             return {Code::timeout, fmt::format("only {} of {} PEs arrived to form the team; PE {} made the id and "
                                                "waited for the others",
