@@ -156,6 +156,13 @@ std::string_view known_cause(const Fault& fault, const JobResult& result) {
     const std::string_view kind = fault.kind->name;
     const bool has_libfabric = fault.transports->name.find("libfabric") != std::string::npos;
     if (result.output.find("ucs_fatal_error") != std::string::npos) return "an assertion of UCX failed";
+    if (kind.starts_with("survive-") && kind.find("exit") != std::string_view::npos &&
+        is_before_first_call(fault.victims.front().point) &&
+        result.output.find("a PE died in the start") != std::string::npos)
+        return "a PE that exits closes its connections first: a PE whose start fails by that may end before it";
+    if (result.ended_by_storm && fault.launcher->name == "mpirun.openmpi" &&
+        result.output.find("PMIX ERROR: UNREACHABLE") != std::string::npos)
+        return "mpirun of Open MPI waits for ever for a process that ended while it connected to the PMIx server";
     if (!result.ended_by_storm && !result.exit_waits_for_libc) return {};
     // A hang report: "PE 1 has waited 4.0 s in ...".
     const bool waits = result.output.find(" has waited ") != std::string::npos ||
