@@ -148,6 +148,17 @@ Result<std::uint64_t> NetworkTransport::create_queue() {
     return operations_.create_queue();
 }
 
+template <class Condition>
+void NetworkTransport::drive_while(Lock& guard, std::chrono::steady_clock::time_point deadline,
+                                   const Condition& condition) {
+    while (condition() && std::chrono::steady_clock::now() < deadline) {
+        if (driver_.drive()) continue;
+        guard.unlock();  // lets the thread and callers of other queues proceed
+        std::this_thread::yield();
+        guard.lock();
+    }
+}
+
 Code NetworkTransport::destroy_queue(std::uint64_t number) {
     Lock guard(lock_);
     const OutgoingQueue* const queue = operations_.find_queue(number);
@@ -156,12 +167,7 @@ Code NetworkTransport::destroy_queue(std::uint64_t number) {
     constexpr std::chrono::milliseconds otherwise{30'000};
     const bool unlimited = settings_.peer_timeout == std::chrono::milliseconds::zero();
     const auto deadline = std::chrono::steady_clock::now() + (unlimited ? otherwise : settings_.peer_timeout);
-    while (operations_.wire_holds(*queue, peers_) && std::chrono::steady_clock::now() < deadline) {
-        if (driver_.drive()) continue;
-        guard.unlock();  // lets the thread and callers of other queues proceed
-        std::this_thread::yield();
-        guard.lock();
-    }
+    drive_while(guard, deadline, [&] { return operations_.wire_holds(*queue, peers_); });
     for (const LaneId held : operations_.abandon(*queue)) lanes_.close_when_released(held);
     for (const auto& [pe, flow] : queue->flows) lanes_.release(flow->lane_id);
     operations_.erase_queue(number);
@@ -233,8 +239,12 @@ Code NetworkTransport::progress() {
 Code NetworkTransport::poll_event(npushmem_event& out) { return events_.poll(lock_, out); }
 
 Code NetworkTransport::forget(int pe) {
-    const Lock guard(lock_);
+    Lock guard(lock_);
     if (!peers_.contains(pe) || pe == my_pe_) return Code::argument;
+    // What a peer sent before its end may have arrived here: the wire would write it to memory of callers whose
+    // operations have failed. Such operations complete first. A wire that never reports an end holds them for ever.
+    constexpr std::chrono::milliseconds limit{100};
+    drive_while(guard, std::chrono::steady_clock::now() + limit, [&] { return operations_.wire_holds(pe); });
     event_handler_.forget(pe);
     return Code::ok;
 }

@@ -94,6 +94,9 @@ private:
     using Lock = std::unique_lock<std::mutex>;
 
     Status start_thread();
+    // Drives the wire until the condition is false or the deadline has passed.
+    template <class Condition>
+    void drive_while(Lock& guard, std::chrono::steady_clock::time_point deadline, const Condition& condition);
     // Returns the peers to which the goodbye is sent or queued.
     std::vector<int> send_goodbyes();
     // True while the goodbye to one of the peers may be lost by closing the wire.

@@ -123,6 +123,13 @@ bool OutgoingOperations::wire_holds(const OutgoingQueue& queue, const PeerMonito
     return held;
 }
 
+bool OutgoingOperations::wire_holds(int pe) {
+    bool held = false;
+    pool_.for_each(
+        [&](const Operation& operation) { held = held || (operation.held_by_wire && operation.lane_id.pe == pe); });
+    return held;
+}
+
 std::vector<LaneId> OutgoingOperations::abandon(const OutgoingQueue& queue) {
     std::vector<LaneId> held;
     pool_.for_each([&](Operation& operation) {

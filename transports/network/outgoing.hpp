@@ -208,6 +208,8 @@ public:
     // True when the wire may still use memory of the queue's caller. Also considers operations on lost lanes. The wire
     // may never report operations to a lost peer.
     [[nodiscard]] bool wire_holds(const OutgoingQueue& queue, const PeerMonitor& peers);
+    // True when the wire may still use memory of callers for operations to this peer.
+    [[nodiscard]] bool wire_holds(int pe);
     // Nobody waits for the queue's operations any more. Returns the lanes on which the wire still holds some. The pool
     // takes these operations back when the wire reports them.
     std::vector<LaneId> abandon(const OutgoingQueue& queue);

@@ -220,6 +220,7 @@ public:
     }
     bool progress(network::WireListener& listener) override {
         const std::lock_guard guard(network_.lock_);
+        if (steps_in_progress) (void)network_.step();
         complete_flushes();
         const auto completions = std::exchange(completions_, {});
         const auto inbox = std::exchange(inbox_, {});
@@ -251,6 +252,7 @@ public:
 
     unsigned rail = 0;                     // before its address is asked for
     std::vector<std::string> linked;       // the pairs
+    bool steps_in_progress = false;        // each progress also delivers something
     std::atomic<bool> always_busy{false};  // there is always more to do
     Code fail_with = Code::ok;             // every completion from now on
     int lose = -1;                         // the connection to this PE breaks

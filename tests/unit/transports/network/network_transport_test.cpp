@@ -275,6 +275,25 @@ TEST_P(EveryWire, AForgottenPeerFailsItsOperationsOnceAndOthersContinue) {
     EXPECT_EQ(world->at(0).forget(World::npes), Code::argument);
 }
 
+// Otherwise the wire would write the data to memory that its owner has freed since.
+TEST_P(EveryWire, AForgottenPeersDataThatHasArrivedCompletesItsRead) {
+    const auto world = make_world(1);
+    world->word(1, 0) = 77;
+    std::uint64_t word = 0;
+    std::uint64_t token = 0;
+    ASSERT_EQ(world->finish([&] { return world->at(0).get(world->queue[0], world->rma(1, 0, &word, 1), &token); }),
+              Code::ok);
+    world->wires[0]->steps_in_progress = true;
+    EXPECT_EQ(world->at(0).forget(1), Code::ok);
+    EXPECT_EQ(word, 77U);
+    EXPECT_EQ(world->at(0).test(world->queue[0], token), Code::ok);
+    word = 1;  // the owner uses the memory for something else
+    for (int i = 0; i < 100; ++i) world->step();
+    EXPECT_EQ(word, 1U);
+    std::uint64_t value = 5;
+    EXPECT_EQ(world->put(1, value), Code::peer_dead);
+}
+
 TEST_P(EveryWire, ANormalEndIsNoEventAndLaterOperationsFail) {
     const auto world = make_world(1);
     std::uint64_t value = 5;
