@@ -72,10 +72,10 @@ std::uint64_t OutgoingOperations::create_queue() {
     return last_queue_;
 }
 
-int OutgoingOperations::fail(const std::function<bool(LaneId)>& lost, Code code) {
+int OutgoingOperations::fail(const std::function<bool(const Operation&)>& lost, Code code) {
     int failed = 0;
     pool_.for_each([&](Operation& operation) {
-        if (operation.flow == nullptr || !lost(operation.flow->lane_id)) return;
+        if (operation.flow == nullptr || !lost(operation)) return;
         ++failed;
         if (!operation.held_by_wire) return finish(operation, code);
         // The wire may still report it: end it now, release it then.

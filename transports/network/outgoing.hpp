@@ -198,8 +198,8 @@ public:
         pool_.release(operation);
     }
 
-    // Fails the operations in flight on these lanes once. Returns their number.
-    int fail(const std::function<bool(LaneId)>& lost, Code code);
+    // Fails these operations in flight once. Returns their number.
+    int fail(const std::function<bool(const Operation&)>& lost, Code code);
     // Every queue's next quiet reports the writes and requests of unknown delivery to this peer. Returns the number of
     // queues that have some.
     int forget_peer(int pe, Code code);

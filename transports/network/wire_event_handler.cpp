@@ -20,6 +20,12 @@ Code result_in(const Answer& answer) {
     return is_result ? code : Code::protocol;
 }
 
+// The answer of a peer that says goodbye may be on its way, and the wire would write it to memory that the caller has
+// got back. The wire ends such an operation, at the latest when the peer closes the connection.
+bool is_read_by_wire(const Operation& operation) {
+    return operation.kind == Operation::Kind::read && operation.held_by_wire;
+}
+
 }  // namespace
 
 WireEventHandler::WireEventHandler(Host host, int my_pe, const std::unique_ptr<Wire>& wire, EventQueue& events,
@@ -92,7 +98,7 @@ void WireEventHandler::arrived(std::span<const std::byte> message) {
     if (head->kind == MessageKind::hello) return handle_hello(*head, message.subspan(sizeof *head));
     if (head->kind == MessageKind::answer) return handle_answer(*head, message);
     if (head->kind == MessageKind::pong) return;
-    if (head->kind == MessageKind::goodbye) return forget(head->origin);
+    if (head->kind == MessageKind::goodbye) return forget(head->origin, &is_read_by_wire);
     if (head->kind == MessageKind::ping)
         return lanes_.send_or_queue({head->origin}, bytes_of(make_message<MessageHeader>(MessageKind::pong, my_pe_)));
     if (!TargetHandler::is_complete(*head, message))
@@ -134,11 +140,14 @@ void WireEventHandler::lost(LaneId lane_id, Code code, const std::string& why) {
         lose_lane(lane_id, code, reason);
 }
 
-int WireEventHandler::end_peer(int pe, Code code) {
+int WireEventHandler::end_peer(int pe, Code code, const Excepted& excepted) {
     lanes_.drop_backlogs(pe);
     target_.forget(pe);
     wire_->forget(pe);
-    const int failed = operations_.fail([pe](LaneId lane_id) { return lane_id.pe == pe; }, code);
+    const auto lost = [&](const Operation& operation) {
+        return operation.lane_id.pe == pe && !(excepted && excepted(operation));
+    };
+    const int failed = operations_.fail(lost, code);
     return failed + operations_.forget_peer(pe, code);
 }
 
@@ -150,9 +159,9 @@ void WireEventHandler::lose_peer(int pe, Code code, const std::string& why) {
                                wire_->traits().name, why, failed, failed == 1 ? " was" : "s were"));
 }
 
-void WireEventHandler::forget(int pe) {
+void WireEventHandler::forget(int pe, const Excepted& excepted) {
     if (!peers_.record_loss(pe, Code::peer_dead)) return;
-    const int failed = end_peer(pe, Code::peer_dead);
+    const int failed = end_peer(pe, Code::peer_dead, excepted);
     if (failed == 0) return;
     events_.report(Code::peer_dead, pe,
                    fmt::format("PE {} has died or finalized; {} operation{} under way to {} over {}", pe, failed,
@@ -163,7 +172,8 @@ void WireEventHandler::forget(int pe) {
 void WireEventHandler::lose_lane(LaneId lane_id, Code code, const std::string& why) {
     lanes_.lose(lane_id, code);
     const auto users = operations_.lose_lane(lane_id, code);
-    const int failed = operations_.fail([lane_id](LaneId other) { return other == lane_id; }, code);
+    const int failed =
+        operations_.fail([lane_id](const Operation& operation) { return operation.lane_id == lane_id; }, code);
     for (OutgoingQueue* queue : users)
         queue->pending_event = {lane_id.pe,
                                 fmt::format("a context's own lane to {} is lost over {}: {}; {} operation{} under way",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,9 +30,9 @@ public:
     void completed(WireContext& context, Code code, const std::string& why) override;
     void arrived(std::span<const std::byte> message) override;
     void lost(LaneId lane_id, Code code, const std::string& why) override;
-    // The peer has died or left, as the caller knows or the peer has announced: ends its operations and its connection.
-    // Reports an event only if operations were under way.
-    void forget(int pe);
+    // The peer has died or left, as the caller knows: ends its operations and its connection. Reports an event only if
+    // operations were under way.
+    void forget(int pe) { forget(pe, {}); }
     // Checks every peer for silence. Call this every tick.
     void check_peers();
 
@@ -41,9 +42,12 @@ private:
     void handle_hello(const MessageHeader& head, std::span<const std::byte> payload);
     void handle_answer(const MessageHeader& head, std::span<const std::byte> message);
     void lose_peer(int pe, Code code, const std::string& why);
+    using Excepted = std::function<bool(const Operation&)>;
+    // Except for these operations.
+    void forget(int pe, const Excepted& excepted);
     // Ends the operations and the connection of a peer whose loss is recorded. Returns the number of operations whose
     // callers get `code`.
-    int end_peer(int pe, Code code);
+    int end_peer(int pe, Code code, const Excepted& excepted = {});
     void lose_lane(LaneId lane_id, Code code, const std::string& why);
     void check_peer(int pe);
 

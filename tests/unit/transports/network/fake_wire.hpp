@@ -234,6 +234,7 @@ public:
     }
     void forget(int pe) override {
         const std::lock_guard guard(network_.lock_);
+        if (keeps_forgotten) return;
         const auto dropped = network_.drop(pe_, pe);
         given_up_.insert(given_up_.end(), dropped.begin(), dropped.end());
     }
@@ -252,6 +253,7 @@ public:
 
     unsigned rail = 0;                     // before its address is asked for
     std::vector<std::string> linked;       // the pairs
+    bool keeps_forgotten = false;          // forget changes nothing, as with libraries that cannot cancel
     bool steps_in_progress = false;        // each progress also delivers something
     std::atomic<bool> always_busy{false};  // there is always more to do
     Code fail_with = Code::ok;             // every completion from now on

@@ -65,6 +65,27 @@ TEST_F(AnswerTest, WithAnUnknownCodeEndsTheOperationWithAnError) {
     EXPECT_EQ(test(), Code::protocol);
 }
 
+// The wire would write the answer to memory that the caller has got back.
+TEST(Goodbye, DoesNotEndAReadWhoseAnswerIsOnItsWay) {
+    World world{Delivery::on_flush};
+    world.start();
+    world.word(1, 0) = 77;
+    world.wires[0]->keeps_forgotten = true;
+    world.network.hold = {0, 0};  // the read arrives last
+    std::uint64_t word = 0;
+    std::uint64_t token = 0;
+    ASSERT_EQ(world.at(0).get(world.queue[0], world.rma(1, 0, &word, 1), &token), Code::ok);
+    const auto goodbye = make_message<MessageHeader>(MessageKind::goodbye, 1);
+    ASSERT_EQ(world.wires[1]->send({0, 0}, world.signed_message(0, bytes_of(goodbye)), {}), Code::ok);
+    world.deliver();
+    EXPECT_EQ(world.at(0).test(world.queue[0], token), Code::again);
+    std::uint64_t value = 5;
+    EXPECT_EQ(world.at(0).put(world.queue[0], world.rma(1, 0, &value, 1), nullptr), Code::peer_dead);
+    world.network.hold.reset();
+    EXPECT_EQ(world.finish([&] { return world.at(0).test(world.queue[0], token); }), Code::ok);
+    EXPECT_EQ(word, 77U);
+}
+
 // A process outside of the job knows the address of PE 0 and the layout of messages, but not the key.
 class StrangerTest : public ::testing::Test {
 protected:
