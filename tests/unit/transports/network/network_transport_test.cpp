@@ -278,7 +278,7 @@ TEST_P(EveryWire, AForgottenPeerFailsItsOperationsOnceAndOthersContinue) {
 // Otherwise the wire would write the data to memory that its owner has freed since.
 TEST_P(EveryWire, AForgottenPeersDataThatHasArrivedCompletesItsRead) {
     const auto world = make_world(1);
-    world->word(1, 0) = 77;
+    world->words[1][0] = 77;
     std::uint64_t word = 0;
     std::uint64_t token = 0;
     ASSERT_EQ(world->finish([&] { return world->at(0).get(world->queue[0], world->rma(1, 0, &word, 1), &token); }),

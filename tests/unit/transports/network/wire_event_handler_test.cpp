@@ -69,7 +69,7 @@ TEST_F(AnswerTest, WithAnUnknownCodeEndsTheOperationWithAnError) {
 TEST(Goodbye, DoesNotEndAReadWhoseAnswerIsOnItsWay) {
     World world{Delivery::on_flush};
     world.start();
-    world.word(1, 0) = 77;
+    world.words[1][0] = 77;
     world.wires[0]->keeps_forgotten = true;
     world.network.hold = {0, 0};  // the read arrives last
     std::uint64_t word = 0;
