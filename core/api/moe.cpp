@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -131,6 +132,9 @@ moe::CombineConfig config_from(const npushmemx_moe_config_t& given) {
     config.output = moe::ElementType{given.output_type};
     config.mode = moe::CombineMode{given.mode};
     config.rows_per = moe::RowsPer{given.rows};
+    config.dispatch_type = moe::NarrowType{given.dispatch_type};
+    config.narrow_input = given.dispatch_input == NPUSHMEMX_MOE_INPUT_QUANTIZED;
+    config.scale_block = given.scale_block;
     config.capacity = given.capacity;
     config.ring_place = moe::RingPlace{given.ring};
     config.audit = given.audit != 0;
@@ -196,13 +200,13 @@ Result<npu::Device*> device_for(npushmemx_moe& made, const Team& team) {
     return &made.device->device();
 }
 
-// The caller's configuration. Programs that were compiled before the structure had a team, or before it had `rows`,
-// get the defaults of what follows.
+// The caller's configuration. Programs that were compiled before the structure had a team, `rows` or dispatch_input get
+// the defaults of what follows. (Before dispatch_input, dispatch_type was reserved.)
 Result<npushmemx_moe_config_t> read_config(const npushmemx_moe_config_t* given) {
     if (given == nullptr) return Status{Code::argument, "config is NULL"};
     const std::uint32_t size = given->struct_size;
-    if (size != sizeof(npushmemx_moe_config_t) && size != offsetof(npushmemx_moe_config_t, rows) &&
-        size != offsetof(npushmemx_moe_config_t, team)) {
+    if (size != sizeof(npushmemx_moe_config_t) && size != offsetof(npushmemx_moe_config_t, dispatch_input) &&
+        size != offsetof(npushmemx_moe_config_t, rows) && size != offsetof(npushmemx_moe_config_t, team)) {
         return Status{Code::argument,
                       "config.struct_size is not sizeof(npushmemx_moe_config_t); begin with "
                       "NPUSHMEMX_MOE_CONFIG_INITIALIZER"};
@@ -212,9 +216,13 @@ Result<npushmemx_moe_config_t> read_config(const npushmemx_moe_config_t* given) 
     return config;
 }
 
-Status check_reserved(std::int32_t reserved) {
-    if (reserved == 0) return {};
-    return {Code::argument, fmt::format("moe: reserved is {}, must be 0", reserved)};
+// What the configuration of the layer does not show any more.
+Status check_rest(const npushmemx_moe_config_t& given) {
+    if (given.reserved != 0) return {Code::argument, fmt::format("moe: reserved is {}, must be 0", given.reserved)};
+    if (given.dispatch_input == NPUSHMEMX_MOE_INPUT_TYPE || given.dispatch_input == NPUSHMEMX_MOE_INPUT_QUANTIZED)
+        return {};
+    return {Code::argument, fmt::format("moe: dispatch_input is {}, must be from {} to {}", given.dispatch_input,
+                                        NPUSHMEMX_MOE_INPUT_TYPE, NPUSHMEMX_MOE_INPUT_QUANTIZED)};
 }
 
 Status create(const npushmemx_moe_config_t* config_of_caller, npushmemx_moe_t** handle) {
@@ -233,7 +241,7 @@ Status create(const npushmemx_moe_config_t* config_of_caller, npushmemx_moe_t** 
     const auto device = device_for(*made, *team.value());
     if (!device.ok()) return device.status();
     Status own = check_copy(given.copy);
-    if (own.ok()) own = check_reserved(given.reserved);
+    if (own.ok()) own = check_rest(given);
     auto layer = moe::Layer::create(config, made->memory, *device.value(), own);
     if (!layer.ok()) return layer.status();
     made->layer = std::move(layer).value();
@@ -318,6 +326,38 @@ npushmemx_moe_plan_t plan_of(const moe::Combine& combine) {
             plan.slots.data()};
 }
 
+struct Conversion {
+    const void* wide;
+    const void* narrow;
+};
+
+// Calls convert_row(config, row) for each row, if the layer has rows with scales and the memory is valid.
+template <class ConvertRow>
+int convert(const char* function, const npushmemx_moe* handle, const Conversion& memory, std::int64_t rows,
+            const ConvertRow& convert_row) {
+    if (handle == nullptr) return refuse(function, {Code::argument, "handle is NULL"});
+    const moe::CombineConfig& config = handle->layer->combine().config();
+    if (config.dispatch_type == moe::NarrowType::none) {
+        return refuse(function, {Code::unsupported,
+                                 "moe: the rows of this handle have no scales; create it with config.dispatch_type = "
+                                 "NPUSHMEMX_MOE_E4M3, NPUSHMEMX_MOE_E5M2 or NPUSHMEMX_MOE_INT8"});
+    }
+    if (rows < 0 || rows > std::numeric_limits<std::int32_t>::max())
+        return refuse(function, {Code::argument, fmt::format("rows is {}, must be from 0 to {}", rows,
+                                                             std::numeric_limits<std::int32_t>::max())});
+    const auto count = static_cast<std::uint64_t>(rows);
+    const moe::Extent wide{"the rows of the input type", static_cast<const std::byte*>(memory.wide),
+                           config.row_bytes() * count};
+    const moe::Extent narrow{"the quantized rows", static_cast<const std::byte*>(memory.narrow),
+                             config.narrow().row() * count};
+    Status status = check_address(wide, size_of(config.input));
+    if (status.ok()) status = check_address(narrow, moe::ElementSize{sizeof(float)});
+    if (status.ok()) status = check_apart(wide, narrow);
+    if (!status.ok()) return refuse(function, status);
+    for (std::size_t row = 0; row < count; ++row) convert_row(config, row);
+    return 0;
+}
+
 Status get_received(const npushmemx_moe& handle, npushmemx_moe_received_t& received) {
     const moe::RankRows* rows = handle.layer->combine().rank_rows();
     if (rows == nullptr) {
@@ -369,6 +409,27 @@ int npushmemx_moe_get_received(const npushmemx_moe_t* handle, npushmemx_moe_rece
         return refuse(__func__, {Code::argument, "handle or received is NULL"});
     const Status status = get_received(*handle, *received);
     return status.ok() ? 0 : refuse(__func__, status);
+}
+
+int64_t npushmemx_moe_row_bytes(const npushmemx_moe_t* handle) {
+    if (handle == nullptr) return refuse(__func__, {Code::argument, "handle is NULL"}), 0;
+    return static_cast<int64_t>(handle->layer->combine().config().dispatched_row().value());
+}
+
+int npushmemx_moe_quantize(const npushmemx_moe_t* handle, const void* in, int64_t rows, void* quantized) {
+    return convert(__func__, handle, {in, quantized}, rows, [&](const moe::CombineConfig& config, std::size_t row) {
+        best_conversion(config.dispatch_type, config.input)
+            .quantize(config.narrow(), static_cast<const std::byte*>(in) + row * config.row_bytes().value(),
+                      static_cast<std::byte*>(quantized) + row * config.narrow().row().value());
+    });
+}
+
+int npushmemx_moe_dequantize(const npushmemx_moe_t* handle, const void* quantized, int64_t rows, void* out) {
+    return convert(__func__, handle, {out, quantized}, rows, [&](const moe::CombineConfig& config, std::size_t row) {
+        best_conversion(config.dispatch_type, config.input)
+            .dequantize(config.narrow(), static_cast<const std::byte*>(quantized) + row * config.narrow().row().value(),
+                        static_cast<std::byte*>(out) + row * config.row_bytes().value());
+    });
 }
 
 int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushmemx_moe_traffic_t* traffic) {

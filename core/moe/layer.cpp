@@ -71,7 +71,7 @@ Status Layer::finish_dispatch() {
 std::byte* Layer::expert_rows() {
     const RankRows* rows = combine_->rank_rows();
     if (rows == nullptr) return x();
-    const std::size_t row = combine_->config().row_bytes().value();
+    const std::size_t row = combine_->config().dispatched_row().value();
     const std::size_t bytes = rows->source.size() * row;
     if (bytes > expert_rows_bytes_) {
         expert_rows_ = std::make_unique_for_overwrite<std::byte[]>(bytes);

@@ -60,8 +60,8 @@
  * Parameters: handle: the layer's handle; config: initialised with NPUSHMEMX_MOE_CONFIG_INITIALIZER; tokens: number of
  * this PE's tokens; expert_ids, weights: [tokens, top_k]; offset_table, length_table, slots, rows: as in
  * npushmemx_moe_plan_t; plan: receives the destination of each row; received: receives the rows of a dispatch; traffic:
- * receives the flow control counters; in: [tokens, hidden]; x: the rows of this PE's experts; out: one row for each
- * token. */
+ * receives the flow control counters; in: [tokens, hidden]; x: the rows of this PE's experts; quantized: rows of
+ * config.dispatch_type; out: one row for each token. */
 #ifndef NPUSHMEM_MOE_H
 #define NPUSHMEM_MOE_H
 
@@ -77,6 +77,17 @@ extern "C" {
 #define NPUSHMEMX_MOE_BF16 1
 #define NPUSHMEMX_MOE_HALF 2
 #define NPUSHMEMX_MOE_FLOAT 3
+
+/* Types of quantized rows, which a dispatch can bring instead of rows of the input type: one byte per element, with
+ * scales. E4M3 and E5M2: OCP 8-bit Floating Point Specification, revision 1.0. */
+#define NPUSHMEMX_MOE_E4M3 4
+#define NPUSHMEMX_MOE_E5M2 5
+#define NPUSHMEMX_MOE_INT8 6
+
+/* The rows that a dispatch gets: of input_type, which it quantizes if dispatch_type is not 0, or already quantized ones
+ * (npushmemx_moe_quantize). */
+#define NPUSHMEMX_MOE_INPUT_TYPE 0
+#define NPUSHMEMX_MOE_INPUT_QUANTIZED 1
 
 /* Modes. All give the same result, bit for bit. Direct: the sender puts rows directly into their slots at the receiver.
  * Stream: rows go through a ring of about 256 KiB per pair of PEs, and the receiver puts them into its slots; set_plan
@@ -122,16 +133,19 @@ typedef struct npushmemx_moe_config {
     int64_t capacity; /* maximum rows that one PE receives in a dispatch, up to 2^31 - 1, with one row per rank up to
                          (2^31 - 1) / top_k; 0: no dispatch and no memory for it */
     int32_t ring;     /* NPUSHMEMX_MOE_RING_... */
-    npushmem_team_t team; /* the PEs of the layer: rank r is PE r of the team, also in messages */
-    int32_t rows;         /* NPUSHMEMX_MOE_ROW_PER_...; other values are rejected */
-    int32_t reserved;     /* 0 */
+    npushmem_team_t team;   /* the PEs of the layer: rank r is PE r of the team, also in messages */
+    int32_t rows;           /* NPUSHMEMX_MOE_ROW_PER_...; other values are rejected */
+    int32_t dispatch_type;  /* type of the rows of a dispatch; 0: input_type */
+    int32_t dispatch_input; /* NPUSHMEMX_MOE_INPUT_...; other values are rejected */
+    int32_t scale_block;    /* elements of a quantized row that share a scale; 0: 128; hidden or more: one per row */
+    int32_t reserved;       /* 0 */
 } npushmemx_moe_config_t;
 
 #define NPUSHMEMX_MOE_CONFIG_INITIALIZER                                                                          \
     {                                                                                                             \
         sizeof(npushmemx_moe_config_t), 0, 0, NPUSHMEMX_MOE_DIRECT, 0, 0, NPUSHMEMX_MOE_BF16, NPUSHMEMX_MOE_BF16, \
             NPUSHMEMX_MOE_COPY_AUTO, 0, 0, 0, NPUSHMEMX_MOE_RING_AT_RECEIVER, NPUSHMEM_TEAM_WORLD,                \
-            NPUSHMEMX_MOE_ROW_PER_CHOICE, 0                                                                       \
+            NPUSHMEMX_MOE_ROW_PER_CHOICE, 0, NPUSHMEMX_MOE_INPUT_TYPE, 0, 0                                       \
     }
 
 /* Layout of x on this PE. The tables are int32 [local_experts, ranks], row-major; x is expert-major, inside
@@ -194,6 +208,28 @@ NPUSHMEM_API int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx
  * NPUSHMEM_E_UNSUPPORTED on a handle with one row per choice. */
 NPUSHMEM_API int npushmemx_moe_get_received(const npushmemx_moe_t* handle, npushmemx_moe_received_t* received);
 
+/* Not collective. Returns the bytes of a row of x after a dispatch, or 0 for a NULL handle. */
+NPUSHMEM_API int64_t npushmemx_moe_row_bytes(const npushmemx_moe_t* handle);
+
+/* Not collective. Quantizes `rows` rows of input_type, [rows, hidden], as a dispatch with config.dispatch_type does.
+ * Quantized rows have npushmemx_moe_row_bytes bytes: `hidden` elements, zeros up to a multiple of 4 bytes, a float for
+ * each `scale_block` elements, zeros up to a multiple of 64 bytes. The value of an element is its own times its scale.
+ *
+ *     scale    largest finite magnitude of the block / M, at least 2^-126; 1 for a block of zeros
+ *     element  value * (1 / scale) in float, rounded to nearest, ties to even, and at most M
+ *
+ * M is 448 (E4M3), 57344 (E5M2) or 127 (INT8). So the error of a finite value v is at most |v| / 16 + scale / 1024
+ * (E4M3), |v| / 8 + scale / 131072 (E5M2) or scale / 2 (INT8), and 2^-21 of that for the floats. E5M2 keeps infinities
+ * and NaNs, E4M3 makes NaNs of both, and for INT8 a block with any has the scale NaN. All CPUs give the same bits.
+ *
+ * `in` is aligned to its elements, `quantized` to 4 bytes; they must not overlap. Fails with NPUSHMEM_E_UNSUPPORTED on
+ * a handle with dispatch_type 0. */
+NPUSHMEM_API int npushmemx_moe_quantize(const npushmemx_moe_t* handle, const void* in, int64_t rows, void* quantized);
+
+/* Not collective. The reverse, rounded to input_type: out [rows, hidden]. */
+NPUSHMEM_API int npushmemx_moe_dequantize(const npushmemx_moe_t* handle, const void* quantized, int64_t rows,
+                                          void* out);
+
 /* Not collective. Returns the flow control counters. Do not call it while a combine runs. */
 NPUSHMEM_API int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushmemx_moe_traffic_t* traffic);
 
@@ -205,6 +241,9 @@ NPUSHMEM_API int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushm
  * With one row per rank, the rows of *x are copies of the received rows, in memory of the handle that grows as needed.
  * With a NULL x there is no copy: the experts read the rows of npushmemx_moe_get_received by their indices, and the
  * program passes rows of its own, in the order of the plan, to combine. `capacity` limits the received rows.
+ *
+ * With a dispatch_type, the rows of *x are quantized (npushmemx_moe_quantize), each token once before it travels. They
+ * are not the input of combine: the experts dequantize them, and the program passes rows of input_type to combine.
  *
  * Rejected on all PEs, before any row moves and without a change of *x, if any PE's ids are outside -1..experts-1, if
  * its `in` is NULL, not aligned, or in the handle's memory, or if a PE would receive more rows than `capacity`; the

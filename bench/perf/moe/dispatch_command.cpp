@@ -2,6 +2,7 @@
 #include "bench/perf/moe/layer_command.hpp"
 #include "bench/perf/moe/layers.hpp"
 #include "bench/perf/moe/moe_reports.hpp"
+#include "bench/perf/moe/quantized_dispatch.hpp"
 #include "core/moe/dispatch/dispatch_layout.hpp"
 #include "npushmemx.h"
 
@@ -11,15 +12,17 @@ namespace {
 
 class DispatchRun {
 public:
-    DispatchRun(const Job& job, const CombineCase& c, const CombineOptions& options)
-        : job_(job), case_(c), options_(options), steps_(job, options) {}
+    // quantize: a type of quantized rows; empty: none.
+    DispatchRun(const Job& job, const CombineCase& c, const CombineOptions& options, const std::string& quantize)
+        : job_(job), case_(c), options_(options), quantize_(quantize), steps_(job, options) {}
 
     Result<DispatchResult> run() {
         auto layer = RoundTripLayer::create(job_, case_, options_);
         if (!layer.ok()) return layer.status();
         layer_ = std::move(layer).value();
-        for (const auto step : {&DispatchRun::count, &DispatchRun::verify_first, &DispatchRun::time_dispatch,
-                                &DispatchRun::time_layer, &DispatchRun::verify_again, &DispatchRun::time_copies}) {
+        for (const auto step :
+             {&DispatchRun::count, &DispatchRun::verify_first, &DispatchRun::time_dispatch, &DispatchRun::time_layer,
+              &DispatchRun::verify_again, &DispatchRun::time_copies, &DispatchRun::time_quantized}) {
             if (Status status = (this->*step)(); !status.ok()) return status;
             if (result_.difference) break;
         }
@@ -77,18 +80,34 @@ private:
 
     Status time_copies() { return steps_.time_copies(result_, layer_->x(), layer_->payload_bytes()); }
 
+    // Frees the layer's memory first.
+    Status time_quantized() {
+        if (quantize_.empty()) return {};
+        npushmemx_moe_config_t config = layer_config(case_, options_);
+        config.capacity = layer_->capacity();
+        const std::vector<std::byte> in = layer_->take_in();
+        layer_.reset();
+        result_.quantized_type = quantize_;
+        for (const bool quantized : {false, true}) {
+            auto made = QuantizedDispatch::create(case_, config, quantize_, in, quantized);
+            if (!made.ok()) return made.status();
+            result_.quantized_bytes = result_.payload_bytes / static_cast<double>(case_.row_bytes()) *
+                                      static_cast<double>(made.value()->row_bytes());
+            const Status timed = steps_.time(quantized ? result_.quantized : result_.quantizing,
+                                             [&] { return made.value()->dispatch(); });
+            if (!timed.ok()) return timed;
+        }
+        return {};
+    }
+
     const Job& job_;
     const CombineCase& case_;
     const CombineOptions& options_;
+    const std::string& quantize_;
     PayloadRun steps_;
     std::unique_ptr<RoundTripLayer> layer_;
     DispatchResult result_;
 };
-
-// Collective; the same result on every PE.
-Result<DispatchResult> run_dispatch(const Job& job, const CombineCase& c, const CombineOptions& options) {
-    return DispatchRun(job, c, options).run();
-}
 
 // npushmem-perf dispatch
 
@@ -101,15 +120,24 @@ public:
                        "with memcpy",
                        4) {}
 
+    CLI::App* declare(CLI::App& program) override {
+        CLI::App* app = LayerCommand::declare(program);
+        app->add_option("--quantize", quantize_, "Also measure a dispatch of rows of this type, with scales")
+            ->check(CLI::IsMember({"e4m3", "e5m2", "int8"}));
+        return app;
+    }
+
 private:
     Result<Outcome> measure(const Job& job, const CombineCase& c) override {
-        const auto result = run_dispatch(job, c, options());
+        const auto result = DispatchRun(job, c, options(), quantize_).run();
         if (!result.ok()) return result.status();
         const DispatchResult& r = result.value();
         return Outcome{r.difference,
                        dispatch_report(c, options(), r, npushmemx_describe_map(), npushmemx_describe_nics()),
                        dispatch_csv(r), dispatch_svg(c, r)};
     }
+
+    std::string quantize_;
 };
 
 }  // namespace

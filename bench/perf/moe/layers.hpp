@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "bench/perf/job.hpp"
@@ -14,6 +15,9 @@
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::perf {
+
+// The configuration of a layer without dispatch.
+npushmemx_moe_config_t layer_config(const CombineCase& c, const CombineOptions& options);
 
 // The first element that differs from the reference.
 struct Difference {
@@ -95,6 +99,8 @@ public:
     [[nodiscard]] std::int64_t sent_rows() const { return per_rank_ ? received_.rows : plan_.rows; }
     [[nodiscard]] std::size_t payload_bytes() const { return static_cast<std::size_t>(plan_.rows * case_.row_bytes()); }
     [[nodiscard]] std::int64_t capacity() const { return capacity_; }
+    // This PE's tokens, moved out: the last call on the layer.
+    [[nodiscard]] std::vector<std::byte> take_in() { return std::move(in_); }
 
 private:
     RoundTripLayer(const CombineCase& c, int pe) : case_(c), pe_(pe) {}

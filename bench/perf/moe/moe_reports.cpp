@@ -118,7 +118,7 @@ std::string combine_svg(const CombineCase& c, const CombineResult& result) {
 
 namespace {
 
-std::string results_section(const DispatchResult& r) {
+std::string results_section(const CombineCase& c, const DispatchResult& r) {
     const bench::Summary dispatch = bench::summarise(r.dispatch);
     const bench::Summary layer = bench::summarise(r.layer);
     const bench::Summary ordinary = bench::summarise(r.ordinary);
@@ -139,6 +139,16 @@ std::string results_section(const DispatchResult& r) {
         field("", fmt::format("dispatch and combine {:.2f} times that of the bytes of both", layer.median / 2 / best));
     text +=
         field("", "a token stays in a cache while it goes to one expert after another, so less is read than by memcpy");
+    if (!r.quantized_type.empty()) {
+        const bench::Summary quantizing = bench::summarise(r.quantizing);
+        const bench::Summary quantized = bench::summarise(r.quantized);
+        text += field((r.quantized_type + " dispatch").c_str(), spread_text(quantizing, r.quantized_bytes));
+        text += field(("of " + r.quantized_type + " tokens").c_str(), spread_text(quantized, r.quantized_bytes));
+        text += field("ratio", fmt::format("to the dispatch of {} rows: {:.2f} with the quantization of the tokens, "
+                                           "{:.2f} without",
+                                           moe::name_of(c.workload.type), quantizing.median / dispatch.median,
+                                           quantized.median / dispatch.median));
+    }
     text +=
         field("CPU time",
               fmt::format("{} of each PE for a dispatch and its combine, back to back; {:.2f} times that of two "
@@ -167,13 +177,17 @@ std::string dispatch_report(const CombineCase& c, const CombineOptions& options,
                        result.pes, options.mode, result.capacity) +
            workload_section(c, options, result) + "\n" +
            choices_section(copying_there(options, result.copy) + copying_back(options, result.copy), map, nics) + "\n" +
-           results_section(result) + "\n" + verification_section(options, result);
+           results_section(c, result) + "\n" + verification_section(options, result);
 }
 
 std::string dispatch_csv(const DispatchResult& result) {
     std::string csv = csv_header;
     append_samples(csv, "dispatch", result.dispatch, result.payload_bytes);
     append_samples(csv, "dispatch_combine", result.layer, 2 * result.payload_bytes);
+    if (!result.quantized_type.empty()) {
+        append_samples(csv, "dispatch_quantizing", result.quantizing, result.quantized_bytes);
+        append_samples(csv, "dispatch_quantized", result.quantized, result.quantized_bytes);
+    }
     append_samples(csv, "memcpy_ordinary", result.ordinary, result.payload_bytes);
     append_samples(csv, "memcpy_streaming", result.streaming, result.payload_bytes);
     return csv;

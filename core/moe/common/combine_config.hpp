@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/moe/common/element.hpp"
+#include "core/moe/common/narrow_rows.hpp"
 #include "core/moe/common/routing.hpp"
 #include "npushmem/plugin/status.hpp"
 
@@ -104,8 +105,11 @@ struct CombineConfig {
     ElementType output = ElementType::bfloat16;
     CombineMode mode = CombineMode::direct;
     RowsPer rows_per = RowsPer::choice;
-    std::int64_t capacity = 0;   // most rows that a dispatch may bring to one rank; 0: no dispatch
-    std::int64_t ring_rows = 0;  // of each ring; 0: about 256 KiB, in mode chunked two chunks
+    NarrowType dispatch_type = NarrowType::none;  // of the rows of a dispatch; none: `input`
+    bool narrow_input = false;                    // a dispatch gets rows of dispatch_type, not of `input`
+    std::int64_t scale_block = 0;                 // elements of a narrow row that share a scale; 0: 128
+    std::int64_t capacity = 0;                    // most rows that a dispatch may bring to one rank; 0: no dispatch
+    std::int64_t ring_rows = 0;                   // of each ring; 0: about 256 KiB, in mode chunked two chunks
     RingPlace ring_place = RingPlace::receiver;
     std::int64_t chunk_tokens = 256;      // mode chunked: tokens of a chunk
     bool audit = false;                   // count the rows put into each slot, and check them after every call
@@ -115,6 +119,14 @@ struct CombineConfig {
     [[nodiscard]] Bytes row_bytes() const {
         return bytes_of(Elements{static_cast<std::uint64_t>(hidden)}, size_of(input));
     }
+    [[nodiscard]] NarrowLayout narrow() const {
+        return {static_cast<std::size_t>(hidden), static_cast<std::size_t>(scale_block)};
+    }
+    // A row that a dispatch brings, and one that it gets.
+    [[nodiscard]] Bytes dispatched_row() const {
+        return dispatch_type == NarrowType::none ? row_bytes() : narrow().row();
+    }
+    [[nodiscard]] Bytes given_row() const { return narrow_input ? narrow().row() : row_bytes(); }
     [[nodiscard]] Rows slots() const {
         return rows_of(Tokens{static_cast<std::uint64_t>(max_tokens)}, static_cast<std::uint32_t>(top_k));
     }

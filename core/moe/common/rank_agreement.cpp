@@ -11,8 +11,8 @@ namespace npushmem::moe {
 namespace {
 
 constexpr std::array<const char*, std::tuple_size_v<decltype(AgreementRecord::values)>> agreement_fields{
-    "experts", "top_k",     "hidden",   "max_tokens",   "input type",       "output type", "mode",
-    "audit",   "ring_rows", "capacity", "chunk_tokens", "the ring's place", "rows"};
+    "experts",   "top_k",    "hidden",       "max_tokens",       "input type", "output type",   "mode",       "audit",
+    "ring_rows", "capacity", "chunk_tokens", "the ring's place", "rows",       "dispatch type", "scale_block"};
 
 AgreementRecord record_of(const CombineConfig& config, const Status& own) {
     AgreementRecord record;
@@ -28,7 +28,9 @@ AgreementRecord record_of(const CombineConfig& config, const Status& own) {
                      config.capacity,
                      config.chunk_tokens,
                      static_cast<std::int64_t>(config.ring_place),
-                     static_cast<std::int64_t>(config.rows_per)};
+                     static_cast<std::int64_t>(config.rows_per),
+                     static_cast<std::int64_t>(config.dispatch_type),
+                     static_cast<std::int64_t>(config.narrow().block())};
     record.refused = static_cast<std::int32_t>(own.code());
     own.message().copy(record.reason.data(), record.reason.size() - 1);
     return record;

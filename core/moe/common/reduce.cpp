@@ -7,6 +7,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/moe/common/float_vectors.hpp"
+
 namespace npushmem::moe {
 namespace {
 
@@ -54,69 +56,16 @@ struct Portable {
 };
 
 #if defined(__x86_64__)
-struct Lanes8 {
-    static constexpr std::size_t lanes = 8;
-    using Float = float __attribute__((vector_size(32)));
-    using Bits = std::uint32_t __attribute__((vector_size(32)));
-    using Short = std::uint16_t __attribute__((vector_size(16)));
-};
-
-struct Lanes16 {
-    static constexpr std::size_t lanes = 16;
-    using Float = float __attribute__((vector_size(64)));
-    using Bits = std::uint32_t __attribute__((vector_size(64)));
-    using Short = std::uint16_t __attribute__((vector_size(32)));
-};
-
-// Vectors of columns, with the conversions of element.hpp.
 template <class Lanes>
-struct Vector {
-    using Float = typename Lanes::Float;
-    using Bits = typename Lanes::Bits;
-    using Short = typename Lanes::Short;
-    static constexpr std::size_t lanes = Lanes::lanes;
-
-    template <class Value>
-    [[gnu::always_inline]] static void get(Value& value, const void* from) {
-        std::memcpy(&value, from, sizeof value);
-    }
-    [[gnu::always_inline]] static void load(Float& value, const float* from) { get(value, from); }
-    [[gnu::always_inline]] static void load(Float& value, const Bfloat16* from) {
-        Short narrow;
-        get(narrow, from);
-        value = reinterpret_cast<Float>(__builtin_convertvector(narrow, Bits) << 16);
-    }
-    [[gnu::always_inline]] static void load(Float& value, const Half* from) {
-        Short narrow;
-        get(narrow, from);
-        const Bits wide = __builtin_convertvector(narrow, Bits);
-        const Bits magnitude = (wide & 0x7FFFU) << 13;
-        const Bits finite = reinterpret_cast<Bits>(reinterpret_cast<Float>(magnitude) * 0x1p112F);
-        const Bits unsigned_bits = magnitude >= 0x0F800000U ? magnitude | 0x7F800000U : finite;
-        value = reinterpret_cast<Float>((wide & 0x8000U) << 16 | unsigned_bits);
-    }
-
-    [[gnu::always_inline]] static void put_short(void* to, const Bits& bits) {
-        const Short narrow = __builtin_convertvector(bits, Short);
-        std::memcpy(to, &narrow, sizeof narrow);
-    }
-    [[gnu::always_inline]] static void store(float* to, const Float& value) { std::memcpy(to, &value, sizeof value); }
-    [[gnu::always_inline]] static void store(Bfloat16* to, const Float& value) {
-        Bits high;
-        round(high, value);
-        put_short(to, high >> 16);
-    }
-    [[gnu::always_inline]] static void store(Half* to, const Float& value) {
-        const Bits bits = reinterpret_cast<Bits>(value);
-        const Bits magnitude = bits & 0x7FFFFFFFU;
-        const Bits clamped = magnitude < 0x38800000U ? magnitude : magnitude - magnitude + 0x38800000U;
-        const Bits tiny = reinterpret_cast<Bits>(reinterpret_cast<Float>(clamped) + 0.5F) - 0x3F000000U;
-        const Bits normal = ((magnitude + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13) - (112U << 10);
-        const Bits nan = magnitude - magnitude + 0x7E00U;
-        const Bits huge = magnitude > 0x7F800000U ? nan : nan - 0x200U;
-        const Bits finite = magnitude < 0x38800000U ? tiny : normal;
-        put_short(to, (bits >> 16 & 0x8000U) | (magnitude >= 0x477FF000U ? huge : finite));
-    }
+struct Vector : FloatVectors<Lanes> {
+    using Base = FloatVectors<Lanes>;
+    using Base::get;
+    using Base::lanes;
+    using Base::load;
+    using Base::round;
+    using Base::store;
+    using typename Base::Bits;
+    using typename Base::Float;
 
     // Two vectors of a row. Two bfloat16 are one 32-bit word, so where rows and output have that type, the first vector
     // takes the words' low halves and the second their high ones.
@@ -136,12 +85,6 @@ struct Vector {
         }
     }
 
-    // The bits of the rounded bfloat16, as the high half of a word.
-    [[gnu::always_inline]] static void round(Bits& high, const Float& value) {
-        const Bits bits = reinterpret_cast<Bits>(value);
-        const Bits rounded = bits + 0x7FFFU + (bits >> 16 & 1U);
-        high = value != value ? bits | 0x400000U : rounded;
-    }
     template <class Input, class Output>
     [[gnu::always_inline]] static void store_two(Output* to, const Float* two) {
         if constexpr (in_words<Input, Output>) {

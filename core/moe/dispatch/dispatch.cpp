@@ -27,18 +27,19 @@ Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::De
       layout_(layout),
       region_(std::move(region)),
       results_(layout_, placement_, transport_.slots()),
+      quantize_(best_conversion(config.dispatch_type, config.input).quantize),
       launches_(memory, device, region_.data()) {}
 
 Result<std::unique_ptr<Dispatch>> Dispatch::create(const CombineConfig& config, SymmetricMemory& memory,
                                                    npu::Device& device, PublishedFailures& failures) {
     const DispatchLayout layout(memory.n_pes(), config.transport(memory.n_pes()).experts,
-                                Rows{static_cast<std::uint64_t>(config.capacity)}, config.row_bytes(),
+                                Rows{static_cast<std::uint64_t>(config.capacity)}, config.dispatched_row(),
                                 config.rows_per == RowsPer::rank ? config.top_k : 0);
     auto taken = memory.allocate(layout.total());
     if (!taken.ok()) {
         return taken.status().within(
             fmt::format("moe: {} bytes for a dispatch of up to {} rows of {} bytes to one rank", layout.total().value(),
-                        config.capacity, config.row_bytes().value()));
+                        config.capacity, config.dispatched_row().value()));
     }
     std::fill_n(taken.value() + layout.canary().value(), DispatchLayout::line, canary_byte);
     SymmetricBlock region(memory, taken.value());
@@ -50,9 +51,11 @@ Result<std::unique_ptr<Dispatch>> Dispatch::create(const CombineConfig& config, 
 
 Status Dispatch::check(const std::byte* in, const RankRouting& own) const {
     if (Status s = check_own_routing(config_, own, memory_.my_pe()); !s.ok()) return s;
-    const Extent tokens{"in", in, config_.row_bytes() * own.tokens(config_.top_k)};
+    const Extent tokens{"in", in, config_.given_row() * own.tokens(config_.top_k)};
     const Extent region{"the receive memory of this handle", region_.data(), layout_.total()};
-    if (Status s = check_address(tokens, size_of(config_.input)); !s.ok()) return s;
+    if (Status s = check_address(tokens, config_.narrow_input ? ElementSize{sizeof(float)} : size_of(config_.input));
+        !s.ok())
+        return s;
     return check_apart(tokens, region);
 }
 
@@ -64,6 +67,17 @@ void Dispatch::prepare_rows(const RankRouting& own) {
     rows_.own = route_to_ranks(own, config_.top_k, ExpertPlacement(config_.experts, memory_.n_pes()));
     row_choices_.clear();
     append_choices(row_choices_, slots_by_rank(rows_.own, memory_.n_pes()), transport_.top_k, own, config_.top_k);
+}
+
+// The rows to send: those of `in`, or quantised ones, once for each token.
+const std::byte* Dispatch::rows_to_send(const std::byte* in, std::size_t tokens) {
+    if (config_.dispatch_type == NarrowType::none || config_.narrow_input || tokens == 0) return in;
+    const NarrowLayout layout = config_.narrow();
+    const std::size_t narrow = layout.row().value();
+    quantised_.resize(tokens * narrow);
+    for (std::size_t token = 0; token < tokens; ++token)
+        quantize_(layout, in + token * config_.row_bytes().value(), quantised_.data() + token * narrow);
+    return quantised_.data();
 }
 
 DispatchWork Dispatch::work_of(const std::byte* in, const RankRouting& own) {
@@ -98,7 +112,8 @@ Status Dispatch::start(const std::byte* in, const RankRouting& own, const Status
     prepare_rows(accepted);
     // Runs before this rank's record allows other ranks to write there.
     if (config_.audit) std::fill_n(slots(), layout_.capacity().value(), no_slot);
-    work_ = work_of(in, config_.rows_per == RowsPer::rank ? rows_.own.view() : accepted);
+    const std::byte* const rows = rows_to_send(in, accepted.tokens(config_.top_k));
+    work_ = work_of(rows, config_.rows_per == RowsPer::rank ? rows_.own.view() : accepted);
     if (Status s = launches_.start(work_); !s.ok()) return abort_call(s);
     return {};
 }

@@ -37,8 +37,8 @@ public:
     Dispatch(const Dispatch&) = delete;
     Dispatch& operator=(const Dispatch&) = delete;
 
-    // in: [tokens of `own`, hidden] of the input type; it may be reused on return. `local_status`: an error that the
-    // caller has found itself. The call overwrites x(), unless it is rejected.
+    // in: [tokens of `own`, hidden] of the input type or narrow rows (CombineConfig); it may be reused on return.
+    // `local_status`: an error that the caller has found itself. The call overwrites x(), unless it is rejected.
     Status run(const std::byte* in, const RankRouting& own, const Status& local_status = {});
     // The same in two parts: start() waits for no other rank. If it succeeds, finish() must be the next call. The
     // memory of `in` and `own` must stay unchanged until finish() returns.
@@ -60,6 +60,7 @@ private:
 
     Status check(const std::byte* in, const RankRouting& own) const;
     void prepare_rows(const RankRouting& own);
+    const std::byte* rows_to_send(const std::byte* in, std::size_t tokens);
     [[nodiscard]] DispatchWork work_of(const std::byte* in, const RankRouting& own);
     void adopt();
     [[nodiscard]] std::uint32_t* slots() const;
@@ -75,6 +76,8 @@ private:
     const DispatchLayout layout_;
     SymmetricBlock region_;
     DispatchResults results_;
+    decltype(NarrowConversion::quantize) quantize_;
+    std::vector<std::byte> quantised_;  // this rank's tokens in the dispatch type; else empty
     ReceivedRows rows_;
     std::vector<Choice> row_choices_;  // one row per rank: of the rows that this rank sends
     DispatchWork work_;                // of the current call

@@ -71,6 +71,20 @@ TEST(CombineConfig, RowsPerRankTravelLikeThoseOfALayerWhoseExpertsAreTheRanks) {
     }
 }
 
+TEST(CombineConfig, NarrowRowsHaveASizeOfTheirOwn) {
+    CombineConfig config = sound();
+    EXPECT_EQ(config.dispatched_row(), config.row_bytes());
+    config.dispatch_type = NarrowType::e4m3;
+    EXPECT_EQ(config.dispatched_row(), Bytes{7424});
+    EXPECT_EQ(config.given_row(), config.row_bytes());
+    config.narrow_input = true;
+    EXPECT_EQ(config.given_row(), Bytes{7424});
+    config.dispatch_type = NarrowType::none;
+    EXPECT_THAT(config.validate().message(), HasSubstr("that is 0 (the input type)"));
+    EXPECT_THAT(changed([](auto& c) { c.dispatch_type = NarrowType{3}; }).message(), HasSubstr("dispatch type is 3"));
+    EXPECT_THAT(changed([](auto& c) { c.scale_block = -1; }).message(), HasSubstr("scale_block is -1"));
+}
+
 TEST(CopyRoute, StreamsOnlyLongRowsThatDoNotStayInTheCache) {
     EXPECT_EQ(choose_route(Bytes{14336}, Bytes{1U << 24}), CopyRoute::streaming);
     EXPECT_EQ(choose_route(Bytes{14336}, Bytes{1U << 20}), CopyRoute::direct);

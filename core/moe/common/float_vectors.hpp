@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Vectors of floats, loaded from and stored to the element types with the conversions of element.hpp. The widths are of
+// any CPU (4 and 1), AVX2 (8) and AVX-512 (16); a function that uses the last two has that target.
+//
+// Vectors are passed by reference: by value, their place would depend on the target.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/moe/common/element.hpp"
+
+namespace npushmem::moe {
+
+struct Lanes4 {
+    static constexpr std::size_t lanes = 4;
+    using Float = float __attribute__((vector_size(16)));
+    using Bits = std::uint32_t __attribute__((vector_size(16)));
+    using Short = std::uint16_t __attribute__((vector_size(8)));
+    using Byte = std::uint8_t __attribute__((vector_size(4)));
+};
+
+struct Lanes8 {
+    static constexpr std::size_t lanes = 8;
+    using Float = float __attribute__((vector_size(32)));
+    using Bits = std::uint32_t __attribute__((vector_size(32)));
+    using Short = std::uint16_t __attribute__((vector_size(16)));
+    using Byte = std::uint8_t __attribute__((vector_size(8)));
+};
+
+struct Lanes16 {
+    static constexpr std::size_t lanes = 16;
+    using Float = float __attribute__((vector_size(64)));
+    using Bits = std::uint32_t __attribute__((vector_size(64)));
+    using Short = std::uint16_t __attribute__((vector_size(32)));
+    using Byte = std::uint8_t __attribute__((vector_size(16)));
+};
+
+template <class Lanes>
+struct FloatVectors {
+    using Float = typename Lanes::Float;
+    using Bits = typename Lanes::Bits;
+    using Short = typename Lanes::Short;
+    using Byte = typename Lanes::Byte;
+    static constexpr std::size_t lanes = Lanes::lanes;
+
+    template <class Value>
+    [[gnu::always_inline]] static void get(Value& value, const void* from) {
+        std::memcpy(&value, from, sizeof value);
+    }
+    [[gnu::always_inline]] static void load(Float& value, const float* from) { get(value, from); }
+    [[gnu::always_inline]] static void load(Float& value, const Bfloat16* from) {
+        Short narrow;
+        get(narrow, from);
+        value = reinterpret_cast<Float>(__builtin_convertvector(narrow, Bits) << 16);
+    }
+    [[gnu::always_inline]] static void load(Float& value, const Half* from) {
+        Short narrow;
+        get(narrow, from);
+        const Bits wide = __builtin_convertvector(narrow, Bits);
+        const Bits magnitude = (wide & 0x7FFFU) << 13;
+        const Bits finite = reinterpret_cast<Bits>(reinterpret_cast<Float>(magnitude) * 0x1p112F);
+        const Bits unsigned_bits = magnitude >= 0x0F800000U ? magnitude | 0x7F800000U : finite;
+        value = reinterpret_cast<Float>((wide & 0x8000U) << 16 | unsigned_bits);
+    }
+    [[gnu::always_inline]] static void load(Bits& value, const std::uint8_t* from) {
+        Byte narrow;
+        get(narrow, from);
+        value = __builtin_convertvector(narrow, Bits);
+    }
+
+    [[gnu::always_inline]] static void put_short(void* to, const Bits& bits) {
+        const Short narrow = __builtin_convertvector(bits, Short);
+        std::memcpy(to, &narrow, sizeof narrow);
+    }
+    [[gnu::always_inline]] static void store(float* to, const Float& value) { std::memcpy(to, &value, sizeof value); }
+    [[gnu::always_inline]] static void store(Bfloat16* to, const Float& value) {
+        Bits high;
+        round(high, value);
+        put_short(to, high >> 16);
+    }
+    [[gnu::always_inline]] static void store(Half* to, const Float& value) {
+        const Bits bits = reinterpret_cast<Bits>(value);
+        const Bits magnitude = bits & 0x7FFFFFFFU;
+        const Bits clamped = magnitude < 0x38800000U ? magnitude : magnitude - magnitude + 0x38800000U;
+        const Bits tiny = reinterpret_cast<Bits>(reinterpret_cast<Float>(clamped) + 0.5F) - 0x3F000000U;
+        const Bits normal = ((magnitude + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13) - (112U << 10);
+        const Bits nan = magnitude - magnitude + 0x7E00U;
+        const Bits huge = magnitude > 0x7F800000U ? nan : nan - 0x200U;
+        const Bits finite = magnitude < 0x38800000U ? tiny : normal;
+        put_short(to, (bits >> 16 & 0x8000U) | (magnitude >= 0x477FF000U ? huge : finite));
+    }
+    [[gnu::always_inline]] static void store(std::uint8_t* to, const Bits& bits) {
+        const Byte narrow = __builtin_convertvector(bits, Byte);
+        std::memcpy(to, &narrow, sizeof narrow);
+    }
+
+    // The bits of the rounded bfloat16, as the high half of a word.
+    [[gnu::always_inline]] static void round(Bits& high, const Float& value) {
+        const Bits bits = reinterpret_cast<Bits>(value);
+        const Bits rounded = bits + 0x7FFFU + (bits >> 16 & 1U);
+        high = value != value ? bits | 0x400000U : rounded;
+    }
+};
+
+// One element, with the same names.
+struct OneFloat {
+    using Float = float;
+    using Bits = std::uint32_t;
+    static constexpr std::size_t lanes = 1;
+
+    template <class Element>
+    [[gnu::always_inline]] static void load(float& value, const Element* from) {
+        value = to_float(*from);
+    }
+    [[gnu::always_inline]] static void load(std::uint32_t& value, const std::uint8_t* from) { value = *from; }
+    template <class Element>
+    [[gnu::always_inline]] static void store(Element* to, const float& value) {
+        *to = from_float<Element>(value);
+    }
+    [[gnu::always_inline]] static void store(std::uint8_t* to, const std::uint32_t& bits) {
+        *to = static_cast<std::uint8_t>(bits);
+    }
+};
+
+}  // namespace npushmem::moe
