@@ -15,13 +15,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "core/base/hash.hpp"
 #include "core/base/parse.hpp"
+#include "core/base/streams.hpp"
 
 namespace npushmem {
 
@@ -262,9 +263,9 @@ double cgroup_quota(std::string_view proc_self_cgroup, const FileReader& read) {
 
 FileReader system_files() {
     return [](const std::string& path) -> std::optional<std::string> {
-        std::ifstream file(path);
-        if (!file) return std::nullopt;
-        return std::string(std::istreambuf_iterator<char>(file), {});
+        auto content = read_whole_file(path);
+        if (!content.ok()) return std::nullopt;
+        return std::move(content).value();
     };
 }
 
