@@ -200,6 +200,9 @@ Result<npu::Device*> device_for(npushmemx_moe& made, const Team& team) {
     return &made.device->device();
 }
 
+// Without padding, so that every further field changes the size.
+static_assert(offsetof(npushmemx_moe_config_t, dispatch_input) == 88 && sizeof(npushmemx_moe_config_t) == 96);
+
 // The caller's configuration. Programs that were compiled before the structure had a team, `rows` or dispatch_input get
 // the defaults of what follows. (Before dispatch_input, dispatch_type was reserved.)
 Result<npushmemx_moe_config_t> read_config(const npushmemx_moe_config_t* given) {
@@ -218,7 +221,6 @@ Result<npushmemx_moe_config_t> read_config(const npushmemx_moe_config_t* given) 
 
 // What the configuration of the layer does not show any more.
 Status check_rest(const npushmemx_moe_config_t& given) {
-    if (given.reserved != 0) return {Code::argument, fmt::format("moe: reserved is {}, must be 0", given.reserved)};
     if (given.dispatch_input == NPUSHMEMX_MOE_INPUT_TYPE || given.dispatch_input == NPUSHMEMX_MOE_INPUT_QUANTIZED)
         return {};
     return {Code::argument, fmt::format("moe: dispatch_input is {}, must be from {} to {}", given.dispatch_input,
@@ -300,8 +302,10 @@ int on_idle(const char* function, npushmemx_moe_t* handle, const Action& action)
 Status wait(npushmemx_moe_t& handle) {
     void** const x = std::exchange(handle.x, nullptr);
     Status status = handle.layer->wait();
-    if (status.ok() && x != nullptr) *x = handle.layer->expert_rows();
-    return status;
+    if (!status.ok() || x == nullptr) return status;
+    const auto rows = handle.layer->expert_rows();
+    if (rows.ok()) *x = rows.value();
+    return rows.status();
 }
 
 Status set_plan(moe::Combine& combine, const std::int32_t* offsets, const std::int32_t* lengths,

@@ -96,9 +96,10 @@ Status Combine::combine(const std::byte* x, std::byte* out) {
     return started.ok() ? finish() : started;
 }
 
-Status Combine::start(const std::byte* x, std::byte* out) {
+Status Combine::start(const std::byte* x, std::byte* out, const Status& local_status) {
     if (!failures_.handle_status().ok()) return failures_.handle_status();
     const CombineCall call{x, out, ++epoch_};
+    if (!local_status.ok()) return abort_call(local_status);
     if (Status s = launches_.check_buffers(call); !s.ok()) return abort_call(s);
     if (Status s = launches_.start(call); !s.ok()) return abort_call(s);
     return {};

@@ -58,7 +58,8 @@ public:
     // call fails signals its abort to the others, whose calls then also fail instead of waiting.
     Status combine(const std::byte* x, std::byte* out);
     // The same in two parts: start() waits for no other rank. If it succeeds, finish() must be the next call.
-    Status start(const std::byte* x, std::byte* out);
+    // `local_status`: an error that the caller has found itself.
+    Status start(const std::byte* x, std::byte* out, const Status& local_status = {});
     Status finish();
     // Not collective. Takes over this rank's routing and the rows from a dispatch of all ranks. A later set_plan needs
     // a new set_routing.

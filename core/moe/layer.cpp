@@ -10,12 +10,14 @@ namespace npushmem::moe {
 
 Result<std::unique_ptr<Layer>> Layer::create(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device,
                                              const Status& local_status) {
-    auto combine = Combine::create(config, memory, device, local_status);
+    // Taken before the ranks agree, so that all learn of a failure.
+    auto quantised = Dispatch::memory_for_quantised(config);
+    auto combine = Combine::create(config, memory, device, local_status.ok() ? quantised.status() : local_status);
     if (!combine.ok()) return combine.status();
     std::unique_ptr<Layer> layer(new Layer);
     layer->combine_ = std::move(combine).value();
     if (config.capacity == 0) return layer;
-    auto dispatch = Dispatch::create(config, memory, device, layer->combine_->failures());
+    auto dispatch = Dispatch::create(config, memory, device, layer->combine_->failures(), std::move(quantised).value());
     if (!dispatch.ok()) return dispatch.status();
     layer->dispatch_ = std::move(dispatch).value();
     return layer;
@@ -58,7 +60,7 @@ Status Layer::start_dispatch(const std::byte* in, const RankRouting& own, const 
 
 Status Layer::start_combine(const std::byte* x, std::byte* out) {
     if (Status s = idle(); !s.ok()) return s;
-    Status status = run_step(Call::combine, [&] { return combine_->start(x, out); });
+    Status status = run_step(Call::combine, [&] { return combine_->start(x, out, check_rows(x)); });
     if (status.ok()) pending_call_ = Call::combine;
     return status;
 }
@@ -68,13 +70,35 @@ Status Layer::finish_dispatch() {
     return status.ok() ? combine_->adopt(dispatch_->take_rows(), own_) : status;
 }
 
-std::byte* Layer::expert_rows() {
+// A combine would read quantized rows as rows of the input type, which are longer.
+Status Layer::check_rows(const std::byte* x_of_caller) const {
+    const CombineConfig& config = combine_->config();
+    if (dispatch_ == nullptr || config.dispatch_type == NarrowType::none) return {};
+    const Extent given{"x", x_of_caller, bytes_of(combine_->plan().rows, config.row_bytes())};
+    const Rows capacity{static_cast<std::uint64_t>(config.capacity)};
+    for (const Extent& quantised :
+         {Extent{"the rows of the dispatch", x(), bytes_of(capacity, config.dispatched_row())},
+          Extent{"their copies", expert_rows_.get(), Bytes{expert_rows_bytes_}}}) {
+        if (!check_apart(given, quantised).ok())
+            return {Code::argument, fmt::format("moe: x is in the quantized rows of the dispatch; give rows of {}, as "
+                                                "npushmemx_moe_dequantize makes them",
+                                                name_of(config.input))};
+    }
+    return {};
+}
+
+Result<std::byte*> Layer::expert_rows() {
     const RankRows* rows = combine_->rank_rows();
     if (rows == nullptr) return x();
     const std::size_t row = combine_->config().dispatched_row().value();
     const std::size_t bytes = rows->source.size() * row;
     if (bytes > expert_rows_bytes_) {
-        expert_rows_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+        expert_rows_bytes_ = 0;
+        expert_rows_.reset();
+        auto taken = allocate_rows(Rows{rows->source.size()}, Bytes{row});
+        if (!taken.ok())
+            return taken.status().within("the rows have arrived (npushmemx_moe_get_received), but not as *x");
+        expert_rows_ = std::move(taken).value();
         expert_rows_bytes_ = bytes;
     }
     for (std::size_t i = 0; i < rows->source.size(); ++i) {

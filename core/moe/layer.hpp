@@ -41,8 +41,8 @@ public:
     // The memory into which dispatch puts rows; null without a capacity.
     [[nodiscard]] std::byte* x() const { return dispatch_ != nullptr ? dispatch_->x() : nullptr; }
     // The experts' rows after a dispatch, in the order of the plan: x(), or with one row per rank a copy that each call
-    // makes anew.
-    std::byte* expert_rows();
+    // makes anew. Fails without the memory for it.
+    Result<std::byte*> expert_rows();
 
 private:
     enum class Call { none, dispatch, combine };
@@ -51,10 +51,11 @@ private:
     template <class Step>
     Status run_step(Call call, const Step& step);
     Status finish_dispatch();
+    [[nodiscard]] Status check_rows(const std::byte* x_of_caller) const;
 
     std::unique_ptr<Combine> combine_;
     std::unique_ptr<Dispatch> dispatch_;  // null: the capacity is 0
-    std::unique_ptr<std::byte[]> expert_rows_;
+    RowMemory expert_rows_;
     std::size_t expert_rows_bytes_ = 0;
     Call pending_call_ = Call::none;
     RankRouting own_;  // of the running dispatch

@@ -60,8 +60,8 @@
  * Parameters: handle: the layer's handle; config: initialised with NPUSHMEMX_MOE_CONFIG_INITIALIZER; tokens: number of
  * this PE's tokens; expert_ids, weights: [tokens, top_k]; offset_table, length_table, slots, rows: as in
  * npushmemx_moe_plan_t; plan: receives the destination of each row; received: receives the rows of a dispatch; traffic:
- * receives the flow control counters; in: [tokens, hidden]; x: the rows of this PE's experts; quantized: rows of
- * config.dispatch_type; out: one row for each token. */
+ * receives the flow control counters; in: the rows to send or to convert, one for each token; x: the rows of this PE's
+ * experts; quantized: rows of config.dispatch_type; out: the rows that a call makes. */
 #ifndef NPUSHMEM_MOE_H
 #define NPUSHMEM_MOE_H
 
@@ -138,14 +138,13 @@ typedef struct npushmemx_moe_config {
     int32_t dispatch_type;  /* type of the rows of a dispatch; 0: input_type */
     int32_t dispatch_input; /* NPUSHMEMX_MOE_INPUT_...; other values are rejected */
     int32_t scale_block;    /* elements of a quantized row that share a scale; 0: 128; hidden or more: one per row */
-    int32_t reserved;       /* 0 */
 } npushmemx_moe_config_t;
 
 #define NPUSHMEMX_MOE_CONFIG_INITIALIZER                                                                          \
     {                                                                                                             \
         sizeof(npushmemx_moe_config_t), 0, 0, NPUSHMEMX_MOE_DIRECT, 0, 0, NPUSHMEMX_MOE_BF16, NPUSHMEMX_MOE_BF16, \
             NPUSHMEMX_MOE_COPY_AUTO, 0, 0, 0, NPUSHMEMX_MOE_RING_AT_RECEIVER, NPUSHMEM_TEAM_WORLD,                \
-            NPUSHMEMX_MOE_ROW_PER_CHOICE, 0, NPUSHMEMX_MOE_INPUT_TYPE, 0, 0                                       \
+            NPUSHMEMX_MOE_ROW_PER_CHOICE, 0, NPUSHMEMX_MOE_INPUT_TYPE, 0                                          \
     }
 
 /* Layout of x on this PE. The tables are int32 [local_experts, ranks], row-major; x is expert-major, inside
@@ -167,7 +166,8 @@ typedef struct npushmemx_moe_plan {
  * row i of the plan. x is ordered by the rank that owns the token, inside that by token. Valid as long as the plan. */
 typedef struct npushmemx_moe_received {
     int64_t rows;             /* of x: one for each (token, rank) with an expert here */
-    const void* x;            /* [rows, hidden] of the last dispatch, in symmetric memory; NULL without a capacity */
+    const void* x;            /* the rows of the last dispatch, each of npushmemx_moe_row_bytes, in symmetric memory;
+                                 NULL without a capacity */
     const int32_t* row_index; /* [plan.rows]; -1: a row outside of all fragments of set_plan */
     const float* weights;     /* [plan.rows] of the choice; combine applies them */
 } npushmemx_moe_received_t;
@@ -185,7 +185,8 @@ typedef struct npushmemx_moe_traffic {
 /* Collective. Compares the configurations of all PEs, then takes symmetric memory: two buffers of max_tokens * top_k
  * rows, with one row per rank of max_tokens * min(top_k, ranks) rows (in mode chunked, of the rows of a chunk), so that
  * consecutive calls need neither clearing nor a barrier between them; in modes stream and chunked also the rings; with
- * a capacity also that many rows. On failure *handle is NULL, on every PE. */
+ * a capacity also that many rows of the dispatch. If the dispatch quantizes, create also takes private memory for
+ * max_tokens quantized rows. On failure *handle is NULL, on every PE. */
 NPUSHMEM_API int npushmemx_moe_create(const npushmemx_moe_config_t* config, npushmemx_moe_t** handle);
 
 /* Collective. Sets the routing of this PE's tokens, 0 to max_tokens of them: expert_ids and weights [tokens, top_k],
@@ -215,18 +216,22 @@ NPUSHMEM_API int64_t npushmemx_moe_row_bytes(const npushmemx_moe_t* handle);
  * Quantized rows have npushmemx_moe_row_bytes bytes: `hidden` elements, zeros up to a multiple of 4 bytes, a float for
  * each `scale_block` elements, zeros up to a multiple of 64 bytes. The value of an element is its own times its scale.
  *
- *     scale    largest finite magnitude of the block / M, at least 2^-126; 1 for a block of zeros
+ *     scale    largest finite magnitude of the block / M, at least 2^-126, at most the largest float whose product with
+ *              M is finite; 1 for a block of zeros
  *     element  value * (1 / scale) in float, rounded to nearest, ties to even, and at most M
  *
  * M is 448 (E4M3), 57344 (E5M2) or 127 (INT8). So the error of a finite value v is at most |v| / 16 + scale / 1024
- * (E4M3), |v| / 8 + scale / 131072 (E5M2) or scale / 2 (INT8), and 2^-21 of that for the floats. E5M2 keeps infinities
- * and NaNs, E4M3 makes NaNs of both, and for INT8 a block with any has the scale NaN. All CPUs give the same bits.
+ * (E4M3), |v| / 8 + scale / 131072 (E5M2) or scale / 2 (INT8), and |v| * 2^-20 + 2^-149 for the roundings in float.
+ * E5M2 keeps infinities and NaNs, E4M3 makes NaNs of both, and for INT8 a block with any has the scale NaN. All CPUs
+ * give the same bits.
  *
- * `in` is aligned to its elements, `quantized` to 4 bytes; they must not overlap. Fails with NPUSHMEM_E_UNSUPPORTED on
- * a handle with dispatch_type 0. */
+ * `in` is aligned to its elements, `quantized` to 4 bytes; they must not overlap. Several threads may convert with one
+ * handle, also while a call runs. Fails with NPUSHMEM_E_UNSUPPORTED on a handle with dispatch_type 0. */
 NPUSHMEM_API int npushmemx_moe_quantize(const npushmemx_moe_t* handle, const void* in, int64_t rows, void* quantized);
 
-/* Not collective. The reverse, rounded to input_type: out [rows, hidden]. */
+/* Not collective. The reverse: element times scale in float, rounded to input_type. `quantized`: rows of
+ * npushmemx_moe_row_bytes, aligned to 4 bytes; out: [rows, hidden], aligned to its elements; they must not overlap.
+ * Fails like npushmemx_moe_quantize. */
 NPUSHMEM_API int npushmemx_moe_dequantize(const npushmemx_moe_t* handle, const void* quantized, int64_t rows,
                                           void* out);
 
@@ -235,15 +240,18 @@ NPUSHMEM_API int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushm
 
 /* Collective. Sends the row of each of this PE's tokens, 0 to max_tokens of them, to every expert that the token has
  * chosen, and sets the routing like set_routing: -1 means no expert, the arrays are copied, and get_plan then returns
- * the rows of x for each expert. *x receives the address of the rows, [plan.rows, hidden], in symmetric memory of the
- * handle. Until the next dispatch the program may work on them in place and pass them to combine. x itself may be NULL.
+ * the rows of x for each expert. `in`: [tokens, hidden] of input_type, aligned to its elements. *x receives the address
+ * of the rows, [plan.rows, hidden] of input_type, in symmetric memory of the handle. Until the next dispatch the
+ * program may work on them in place and pass them to combine. x itself may be NULL.
  *
  * With one row per rank, the rows of *x are copies of the received rows, in memory of the handle that grows as needed.
+ * If it cannot grow, the call fails on this PE alone with NPUSHMEM_E_MEMORY; the rows have arrived, as with a NULL x.
  * With a NULL x there is no copy: the experts read the rows of npushmemx_moe_get_received by their indices, and the
  * program passes rows of its own, in the order of the plan, to combine. `capacity` limits the received rows.
  *
- * With a dispatch_type, the rows of *x are quantized (npushmemx_moe_quantize), each token once before it travels. They
- * are not the input of combine: the experts dequantize them, and the program passes rows of input_type to combine.
+ * With a dispatch_type, the rows of *x are quantized rows of npushmemx_moe_row_bytes. Each token is quantized once,
+ * before it travels; with NPUSHMEMX_MOE_INPUT_QUANTIZED `in` is [tokens] such rows, aligned to 4 bytes. They are no
+ * input of combine, which rejects them: the experts dequantize them, and the program passes rows of input_type.
  *
  * Rejected on all PEs, before any row moves and without a change of *x, if any PE's ids are outside -1..experts-1, if
  * its `in` is NULL, not aligned, or in the handle's memory, or if a PE would receive more rows than `capacity`; the
@@ -251,8 +259,9 @@ NPUSHMEM_API int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushm
 NPUSHMEM_API int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens, const void* in,
                                         const int32_t* expert_ids, const float* weights, void** x);
 
-/* Collective. x: [plan.rows, hidden], out: [plan.tokens, hidden], aligned to their elements, in any memory; they must
- * not overlap. Returns when out is complete and x may be changed; other PEs may still be working.
+/* Collective. x: [plan.rows, hidden] of input_type, out: [plan.tokens, hidden] of output_type, aligned to their
+ * elements, in any memory; they must not overlap. Returns when out is complete and x may be changed; other PEs may
+ * still be working.
  *
  * A PE whose combine is rejected or fails, or whose dispatch fails (without being rejected), signals this to the
  * others: their calls of combine or dispatch that need it end with its code and reason. If several PEs fail at the same
@@ -263,8 +272,9 @@ NPUSHMEM_API int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, v
 /* Collective. Starts npushmemx_moe_dispatch and returns without waiting for other PEs: 0, or the code of an immediate
  * error. The call runs until npushmemx_moe_wait, which returns its result, rejections included. Until then `in`,
  * expert_ids, weights and the variable *x must stay valid and unchanged; the wait sets *x. Meanwhile only wait, reset
- * and destroy are allowed. Other functions fail on this PE with NPUSHMEM_E_STATE, except get_plan and get_traffic,
- * which return values from before the call or intermediate ones. Rows for PEs whose memory is not mapped here move
+ * and destroy are allowed. Other functions fail on this PE with NPUSHMEM_E_STATE, except get_plan, get_received and
+ * get_traffic, which return values from before the call or intermediate ones, and row_bytes, quantize and dequantize.
+ * Rows for PEs whose memory is not mapped here move
  * during the wait; so do a combine's rows in modes stream and chunked. */
 NPUSHMEM_API int npushmemx_moe_dispatch_nbi(npushmemx_moe_t* handle, int64_t tokens, const void* in,
                                             const int32_t* expert_ids, const float* weights, void** x);

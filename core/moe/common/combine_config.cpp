@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 namespace npushmem::moe {
 namespace {
 
@@ -30,12 +32,16 @@ Status CombineConfig::validate() const {
     if (Status status = check_type("input type", input); !status.ok()) return status;
     if (Status status = check_type("output type", output); !status.ok()) return status;
     if (!is_valid(dispatch_type))
-        return {Code::argument, fmt::format("moe: dispatch type is {}, must be 0 (the input type), 4 (e4m3), 5 (e5m2) "
+        return {Code::argument, fmt::format("moe: dispatch_type is {}, must be 0 (the input type), 4 (e4m3), 5 (e5m2) "
                                             "or 6 (int8)",
                                             static_cast<std::int32_t>(dispatch_type))};
     if (narrow_input && dispatch_type == NarrowType::none)
-        return {Code::argument, "moe: the input of a dispatch has its dispatch type, but that is 0 (the input type)"};
-    if (scale_block < 0 || scale_block > max_hidden) return refuse("scale_block", scale_block, 0, max_hidden);
+        return {
+            Code::argument,
+            "moe: dispatch_input is 1 (quantized), but dispatch_type is 0 (the input type); give 4 (e4m3), 5 (e5m2) or "
+            "6 (int8)"};
+    constexpr std::int64_t max_block = std::numeric_limits<std::int32_t>::max();
+    if (scale_block < 0 || scale_block > max_block) return refuse("scale_block", scale_block, 0, max_block);
     if (rows_per != RowsPer::choice && rows_per != RowsPer::rank)
         return refuse("rows", static_cast<std::int64_t>(rows_per), 0, 1);
     // A received row stands for up to top_k rows of the experts.

@@ -107,7 +107,7 @@ struct CombineConfig {
     RowsPer rows_per = RowsPer::choice;
     NarrowType dispatch_type = NarrowType::none;  // of the rows of a dispatch; none: `input`
     bool narrow_input = false;                    // a dispatch gets rows of dispatch_type, not of `input`
-    std::int64_t scale_block = 0;                 // elements of a narrow row that share a scale; 0: 128
+    std::int64_t scale_block = 0;                 // elements of a narrow row that share a scale; as NarrowLayout
     std::int64_t capacity = 0;                    // most rows that a dispatch may bring to one rank; 0: no dispatch
     std::int64_t ring_rows = 0;                   // of each ring; 0: about 256 KiB, in mode chunked two chunks
     RingPlace ring_place = RingPlace::receiver;
@@ -126,6 +126,8 @@ struct CombineConfig {
     [[nodiscard]] Bytes dispatched_row() const {
         return dispatch_type == NarrowType::none ? row_bytes() : narrow().row();
     }
+    // True if the dispatch quantises the rows that it gets.
+    [[nodiscard]] bool quantises() const { return dispatch_type != NarrowType::none && !narrow_input; }
     [[nodiscard]] Bytes given_row() const { return narrow_input ? narrow().row() : row_bytes(); }
     [[nodiscard]] Rows slots() const {
         return rows_of(Tokens{static_cast<std::uint64_t>(max_tokens)}, static_cast<std::uint32_t>(top_k));

@@ -18,81 +18,64 @@ constexpr std::uint32_t infinity_bits = 0x7F800000U;
 // The types: conversions of one element or of a vector of them, to and from the low byte of a word. As in element.hpp
 // they are selects without branches.
 
-struct E4m3 {
-    static constexpr float largest = 448.0F;
+// A float of 8 bits, with the patterns of its largest number and of infinity and NaN.
+template <std::uint32_t bias, std::uint32_t fraction_bits, std::uint32_t highest, std::uint32_t infinity,
+          std::uint32_t nan>
+struct Float8 {
     static constexpr bool holds_nan = true;
+    static constexpr std::uint32_t shift = 23 - fraction_bits;
+    static constexpr std::uint32_t smallest_normal = (128 - bias) << 23;
+    // Below the smallest normal number the step is 2^(1 - bias - fraction_bits), that of a float next to this one:
+    // adding it rounds.
+    static constexpr std::uint32_t rounding = (151 - bias - fraction_bits) << 23;
+    static constexpr std::uint32_t below_half = (1U << (shift - 1)) - 1;
 
-    // Below 2^-6 the step is 2^-9, that of a float next to 2^14, so adding 2^14 rounds.
     template <class Bits, class Float>
     [[gnu::always_inline]] static void narrow(Bits& byte, const Float& value) {
+        const Bits zero = {};
         const Bits bits = __builtin_bit_cast(Bits, value);
         const Bits magnitude = bits & magnitude_bits;
-        const Bits smallest_normal = Bits{} + 0x3C800000U;
-        const Bits clamped = magnitude < smallest_normal ? magnitude : smallest_normal;
-        const Float sum = __builtin_bit_cast(Float, clamped) + 0x1p14F;
-        const Bits tiny = __builtin_bit_cast(Bits, sum) - 0x46800000U;
-        const Bits normal = ((magnitude + 0x7FFFFU + ((magnitude >> 20) & 1U)) >> 20) - (120U << 3);
-        const Bits rounded = magnitude < smallest_normal ? tiny : normal;
-        const Bits most = Bits{} + 0x7EU;
-        const Bits finite = rounded < most ? rounded : most;
-        const Bits nan = Bits{} + 0x7FU;
-        byte = (bits >> 24 & 0x80U) | (magnitude >= infinity_bits ? nan : finite);
+        const Bits clamped = magnitude < smallest_normal ? magnitude : zero + smallest_normal;
+        const Float sum = __builtin_bit_cast(Float, clamped) + std::bit_cast<float>(rounding);
+        const Bits tiny = __builtin_bit_cast(Bits, sum) - rounding;
+        const Bits rounded = (magnitude + below_half + ((magnitude >> shift) & 1U)) >> shift;
+        const Bits normal = rounded - ((127 - bias) << fraction_bits);
+        const Bits number = magnitude < smallest_normal ? tiny : normal;
+        const Bits finite = number < highest ? number : zero + highest;
+        const Bits special = magnitude > infinity_bits ? zero + nan : zero + infinity;
+        byte = (bits >> 24 & 0x80U) | (magnitude >= infinity_bits ? special : finite);
     }
+    // The bits at the place of a float's are too small by a power of two, denormals included.
     template <class Bits, class Float>
     [[gnu::always_inline]] static void widen(Float& value, const Bits& byte) {
-        const Bits magnitude = (byte & 0x7FU) << 20;
-        const Float scaled = __builtin_bit_cast(Float, magnitude) * 0x1p120F;
-        const Bits nan = Bits{} + 0x7FC00000U;
+        const Bits magnitude = (byte & 0x7FU) << shift;
+        const Float scaled = __builtin_bit_cast(Float, magnitude) * std::bit_cast<float>((254 - bias) << 23);
         const Bits finite = __builtin_bit_cast(Bits, scaled);
-        const Bits unsigned_bits = magnitude == 0x07F00000U ? nan : finite;
+        const Bits special = magnitude | infinity_bits;
+        const Bits unsigned_bits = magnitude >= infinity << shift ? special : finite;
         const Bits bits = (byte & 0x80U) << 24 | unsigned_bits;
         value = __builtin_bit_cast(Float, bits);
     }
 };
 
-struct E5m2 {
+// E4M3 has no infinity: one becomes a NaN.
+struct E4m3 : Float8<7, 3, 0x7E, 0x7F, 0x7F> {
+    static constexpr float largest = 448.0F;
+};
+struct E5m2 : Float8<15, 2, 0x7B, 0x7C, 0x7E> {
     static constexpr float largest = 57344.0F;
-    static constexpr bool holds_nan = true;
-
-    // Below 2^-14 the step is 2^-16, that of a float next to 2^7.
-    template <class Bits, class Float>
-    [[gnu::always_inline]] static void narrow(Bits& byte, const Float& value) {
-        const Bits bits = __builtin_bit_cast(Bits, value);
-        const Bits magnitude = bits & magnitude_bits;
-        const Bits smallest_normal = Bits{} + 0x38800000U;
-        const Bits clamped = magnitude < smallest_normal ? magnitude : smallest_normal;
-        const Float sum = __builtin_bit_cast(Float, clamped) + 0x1p7F;
-        const Bits tiny = __builtin_bit_cast(Bits, sum) - 0x43000000U;
-        const Bits normal = ((magnitude + 0xFFFFFU + ((magnitude >> 21) & 1U)) >> 21) - (112U << 2);
-        const Bits rounded = magnitude < smallest_normal ? tiny : normal;
-        const Bits most = Bits{} + 0x7BU;
-        const Bits finite = rounded < most ? rounded : most;
-        const Bits infinity = Bits{} + 0x7CU;
-        const Bits special = magnitude > infinity_bits ? infinity + 2U : infinity;
-        byte = (bits >> 24 & 0x80U) | (magnitude >= infinity_bits ? special : finite);
-    }
-    // The bits are the upper half of a half.
-    template <class Bits, class Float>
-    [[gnu::always_inline]] static void widen(Float& value, const Bits& byte) {
-        const Bits magnitude = (byte & 0x7FU) << 21;
-        const Float scaled = __builtin_bit_cast(Float, magnitude) * 0x1p112F;
-        const Bits finite = __builtin_bit_cast(Bits, scaled);
-        const Bits special = magnitude | infinity_bits;
-        const Bits unsigned_bits = magnitude >= 0x0F800000U ? special : finite;
-        const Bits bits = (byte & 0x80U) << 24 | unsigned_bits;
-        value = __builtin_bit_cast(Float, bits);
-    }
 };
 
 struct Int8 {
     static constexpr float largest = 127.0F;
     static constexpr bool holds_nan = false;
 
-    // The step of a float next to 1.5 * 2^23 is 1, so adding that rounds.
+    // The step of a float next to 1.5 * 2^23 is 1, so adding that rounds. A NaN becomes 0.
     template <class Bits, class Float>
     [[gnu::always_inline]] static void narrow(Bits& byte, const Float& value) {
         const Float most = Float{} + largest;
-        const Float above = value < -most ? -most : value;
+        const Float number = value == value ? value : Float{};
+        const Float above = number < -most ? -most : number;
         const Float in_range = above > most ? most : above;
         const Float sum = in_range + 0x1.8p23F;
         byte = (__builtin_bit_cast(Bits, sum) - 0x4B400000U) & 0xFFU;
@@ -152,6 +135,14 @@ template <class Vector, class Narrow, class Wide>
     }
 }
 
+// The largest scale whose product with `largest` is finite.
+constexpr float largest_scale(float largest) {
+    constexpr float most = std::numeric_limits<float>::max();
+    const float scale = most / largest;  // rounded, perhaps up
+    const bool finite = static_cast<double>(scale) * static_cast<double>(largest) <= static_cast<double>(most);
+    return finite ? scale : std::bit_cast<float>(std::bit_cast<std::uint32_t>(scale) - 1);
+}
+
 // The scale of a block of `count` elements, whole vectors of which are measured as such.
 template <class Vector, class Narrow, class Wide>
 [[gnu::always_inline]] inline float scale_of(const Wide* wide, std::size_t whole, std::size_t count) {
@@ -170,7 +161,7 @@ template <class Vector, class Narrow, class Wide>
     if (!Narrow::holds_nan && rest.highest >= infinity_bits) return std::numeric_limits<float>::quiet_NaN();
     if (rest.largest == 0) return 1.0F;
     const float scale = std::bit_cast<float>(rest.largest) / Narrow::largest;
-    return scale > std::numeric_limits<float>::min() ? scale : std::numeric_limits<float>::min();
+    return std::clamp(scale, std::numeric_limits<float>::min(), largest_scale(Narrow::largest));
 }
 
 template <class Vector, class Narrow, class Wide>

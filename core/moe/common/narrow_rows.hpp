@@ -7,16 +7,19 @@
 //
 // Quantisation, with M the largest finite value of the type (448, 57344 or 127):
 //
-//   scale    largest finite magnitude in the block / M, at least 2^-126; 1 for a block of zeros
+//   scale    largest finite magnitude in the block / M, at least 2^-126, at most the largest float whose product with M
+//            is finite; 1 for a block of zeros
 //   element  value * (1 / scale) in float, rounded to nearest, ties to even, and at most M
 //
-// So a finite value v becomes one within  |v| * e + scale * d  of it, where e is half the unit of the type's fraction
-// (2^-4, 2^-3, 0) and d half its smallest step (2^-10, 2^-17, 1/2), and 2^-21 of both for the floats.
+// So a finite value v becomes one within  |v| * e + scale * d + |v| * 2^-20 + 2^-149  of it, where e is half the unit
+// of the type's fraction (2^-4, 2^-3, 0) and d half its smallest step (2^-10, 2^-17, 1/2). The last two terms are for
+// the four roundings in float.
 //
-// E4M3 has no infinity: an infinity becomes a NaN there. INT8 has neither: a block with any gets the scale NaN. Types:
-// OCP 8-bit Floating Point Specification, revision 1.0.
+// E4M3 has no infinity: an infinity becomes a NaN there. INT8 has neither: a block with any gets the scale NaN, and a
+// NaN itself becomes 0. Types: OCP 8-bit Floating Point Specification, revision 1.0.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -47,9 +50,9 @@ class NarrowLayout {
 public:
     static constexpr std::size_t default_block = 128;
 
-    // hidden: at least 1; block: elements that share a scale, 0: 128.
+    // hidden: at least 1; block: elements that share a scale, 0: 128, hidden or more: all.
     constexpr NarrowLayout(std::size_t hidden, std::size_t block)
-        : hidden_(hidden), block_(block == 0 ? default_block : block) {}
+        : hidden_(hidden), block_(std::min(block == 0 ? default_block : block, hidden)) {}
 
     [[nodiscard]] constexpr std::size_t hidden() const { return hidden_; }
     [[nodiscard]] constexpr std::size_t block() const { return block_; }

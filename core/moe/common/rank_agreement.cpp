@@ -12,7 +12,12 @@ namespace {
 
 constexpr std::array<const char*, std::tuple_size_v<decltype(AgreementRecord::values)>> agreement_fields{
     "experts",   "top_k",    "hidden",       "max_tokens",       "input type", "output type",   "mode",       "audit",
-    "ring_rows", "capacity", "chunk_tokens", "the ring's place", "rows",       "dispatch type", "scale_block"};
+    "ring_rows", "capacity", "chunk_tokens", "the ring's place", "rows",       "dispatch_type", "scale_block"};
+
+// Elements that share a scale, so that different values for the same layout agree; 0 without scales.
+std::int64_t block_of(const CombineConfig& config) {
+    return config.dispatch_type == NarrowType::none ? 0 : static_cast<std::int64_t>(config.narrow().block());
+}
 
 AgreementRecord record_of(const CombineConfig& config, const Status& own) {
     AgreementRecord record;
@@ -30,7 +35,7 @@ AgreementRecord record_of(const CombineConfig& config, const Status& own) {
                      static_cast<std::int64_t>(config.ring_place),
                      static_cast<std::int64_t>(config.rows_per),
                      static_cast<std::int64_t>(config.dispatch_type),
-                     static_cast<std::int64_t>(config.narrow().block())};
+                     block_of(config)};
     record.refused = static_cast<std::int32_t>(own.code());
     own.message().copy(record.reason.data(), record.reason.size() - 1);
     return record;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "core/moe/common/rank_agreement.hpp"
@@ -18,7 +19,8 @@ constexpr auto canary_byte = std::byte{0xC5};
 }  // namespace
 
 Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device,
-                   PublishedFailures& failures, const DispatchLayout& layout, SymmetricBlock region)
+                   PublishedFailures& failures, const DispatchLayout& layout, SymmetricBlock region,
+                   RowMemory quantised)
     : config_(config),
       transport_(config.transport(memory.n_pes())),
       memory_(memory),
@@ -28,10 +30,24 @@ Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::De
       region_(std::move(region)),
       results_(layout_, placement_, transport_.slots()),
       quantize_(best_conversion(config.dispatch_type, config.input).quantize),
+      quantised_(std::move(quantised)),
       launches_(memory, device, region_.data()) {}
 
+Result<RowMemory> allocate_rows(Rows rows, Bytes row) {
+    RowMemory memory(new (std::nothrow) std::byte[bytes_of(rows, row).value()]);
+    if (memory != nullptr) return memory;
+    return Status{Code::memory, fmt::format("moe: this process cannot allocate private memory for {} rows of {} bytes",
+                                            rows.value(), row.value())};
+}
+
+Result<RowMemory> Dispatch::memory_for_quantised(const CombineConfig& config) {
+    if (!config.validate().ok() || config.capacity == 0 || !config.quantises()) return RowMemory{};
+    return allocate_rows(Rows{static_cast<std::uint64_t>(config.max_tokens)}, config.dispatched_row());
+}
+
 Result<std::unique_ptr<Dispatch>> Dispatch::create(const CombineConfig& config, SymmetricMemory& memory,
-                                                   npu::Device& device, PublishedFailures& failures) {
+                                                   npu::Device& device, PublishedFailures& failures,
+                                                   RowMemory quantised) {
     const DispatchLayout layout(memory.n_pes(), config.transport(memory.n_pes()).experts,
                                 Rows{static_cast<std::uint64_t>(config.capacity)}, config.dispatched_row(),
                                 config.rows_per == RowsPer::rank ? config.top_k : 0);
@@ -43,7 +59,8 @@ Result<std::unique_ptr<Dispatch>> Dispatch::create(const CombineConfig& config, 
     }
     std::fill_n(taken.value() + layout.canary().value(), DispatchLayout::line, canary_byte);
     SymmetricBlock region(memory, taken.value());
-    std::unique_ptr<Dispatch> dispatch(new Dispatch(config, memory, device, failures, layout, std::move(region)));
+    std::unique_ptr<Dispatch> dispatch(
+        new Dispatch(config, memory, device, failures, layout, std::move(region), std::move(quantised)));
     // All memory is zeroed before any record arrives.
     if (Status s = memory.barrier(); !s.ok()) return s;
     return dispatch;
@@ -71,13 +88,12 @@ void Dispatch::prepare_rows(const RankRouting& own) {
 
 // The rows to send: those of `in`, or quantised ones, once for each token.
 const std::byte* Dispatch::rows_to_send(const std::byte* in, std::size_t tokens) {
-    if (config_.dispatch_type == NarrowType::none || config_.narrow_input || tokens == 0) return in;
+    if (quantised_ == nullptr || tokens == 0) return in;
     const NarrowLayout layout = config_.narrow();
     const std::size_t narrow = layout.row().value();
-    quantised_.resize(tokens * narrow);
     for (std::size_t token = 0; token < tokens; ++token)
-        quantize_(layout, in + token * config_.row_bytes().value(), quantised_.data() + token * narrow);
-    return quantised_.data();
+        quantize_(layout, in + token * config_.row_bytes().value(), quantised_.get() + token * narrow);
+    return quantised_.get();
 }
 
 DispatchWork Dispatch::work_of(const std::byte* in, const RankRouting& own) {

@@ -20,6 +20,11 @@
 
 namespace npushmem::moe {
 
+using RowMemory = std::unique_ptr<std::byte[]>;
+
+// Private memory, not cleared.
+Result<RowMemory> allocate_rows(Rows rows, Bytes row);
+
 // The collective protocol of a dispatch: calls, their agreement, and failures. DispatchLaunches runs the kernels, and
 // DispatchResults holds what they compute.
 //
@@ -30,9 +35,13 @@ namespace npushmem::moe {
 // of step; every later call then fails until reset().
 class Dispatch {
 public:
-    // All ranks have agreed on `config`, which has a capacity. The other arguments must outlive the object.
+    // Not collective. The memory in which a rank quantises its tokens; null if it does not.
+    static Result<RowMemory> memory_for_quantised(const CombineConfig& config);
+    // All ranks have agreed on `config`, which has a capacity, and have the memory for quantised rows. The other
+    // arguments must outlive the object.
     static Result<std::unique_ptr<Dispatch>> create(const CombineConfig& config, SymmetricMemory& memory,
-                                                    npu::Device& device, PublishedFailures& failures);
+                                                    npu::Device& device, PublishedFailures& failures,
+                                                    RowMemory quantised);
 
     Dispatch(const Dispatch&) = delete;
     Dispatch& operator=(const Dispatch&) = delete;
@@ -56,7 +65,7 @@ public:
 
 private:
     Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device, PublishedFailures& failures,
-             const DispatchLayout& layout, SymmetricBlock region);
+             const DispatchLayout& layout, SymmetricBlock region, RowMemory quantised);
 
     Status check(const std::byte* in, const RankRouting& own) const;
     void prepare_rows(const RankRouting& own);
@@ -77,7 +86,7 @@ private:
     SymmetricBlock region_;
     DispatchResults results_;
     decltype(NarrowConversion::quantize) quantize_;
-    std::vector<std::byte> quantised_;  // this rank's tokens in the dispatch type; else empty
+    RowMemory quantised_;  // this rank's tokens in the dispatch type; null if it does not quantise them
     ReceivedRows rows_;
     std::vector<Choice> row_choices_;  // one row per rank: of the rows that this rank sends
     DispatchWork work_;                // of the current call

@@ -11,39 +11,23 @@
 #include <cstring>
 #include <initializer_list>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "npushmem.h"
 #include "npushmem/plugin/abi.h"
 #include "npushmemx.h"
+#include "tests/fakes/quantized_types.hpp"
 #include "tests/integration/api/programs/checker.hpp"
 #include "tests/integration/moe/rank_layer.hpp"
 
 namespace npushmem::api_test {
 namespace {
 
-// The value of an 8-bit element by the definition of its type.
-double value_of(std::int32_t type, std::uint8_t element) {
-    if (type == NPUSHMEMX_MOE_INT8) return static_cast<std::int8_t>(element);
-    const int fraction_bits = type == NPUSHMEMX_MOE_E4M3 ? 3 : 2;
-    const int bias = type == NPUSHMEMX_MOE_E4M3 ? 7 : 15;
-    const int magnitude = element & 0x7F;
-    const int exponent = magnitude >> fraction_bits;
-    const int fraction = magnitude & ((1 << fraction_bits) - 1);
-    const double sign = element >= 0x80 ? -1.0 : 1.0;
-    if (type == NPUSHMEMX_MOE_E4M3 && magnitude == 0x7F) return std::nan("");
-    if (type == NPUSHMEMX_MOE_E5M2 && exponent == 31) return fraction == 0 ? sign * HUGE_VAL : std::nan("");
-    if (exponent == 0) return sign * std::ldexp(fraction, 1 - bias - fraction_bits);
-    return sign * std::ldexp((1 << fraction_bits) + fraction, exponent - bias - fraction_bits);
-}
-
-// The stated bound of the error.
-double bound_of(std::int32_t type, double value, double scale) {
-    const double relative = type == NPUSHMEMX_MOE_E4M3 ? 0x1p-4 : type == NPUSHMEMX_MOE_E5M2 ? 0x1p-3 : 0;
-    const double absolute = type == NPUSHMEMX_MOE_E4M3 ? 0x1p-10 : type == NPUSHMEMX_MOE_E5M2 ? 0x1p-17 : 0.5;
-    return (std::abs(value) * relative + scale * absolute) * (1 + 0x1p-21) + std::abs(value) * 0x1p-21;
-}
+// Ways to run a layer: with calls that wait; with calls that return at once; the experts read the received rows (by
+// index, with one row per rank) instead of *x.
+enum class Run { waits, returns, received };
 
 class QuantizedLayer {
 public:
@@ -59,7 +43,7 @@ public:
         return check_.equal("bytes of a row", (scales_at() + 4 * scales + 63) / 64 * 64, row());
     }
 
-    void run() {
+    void run(Run way) {
         const int tokens = case_.tokens_of(me_);
         std::vector<std::byte> in = rows_of(me_);
         if (case_.config.dispatch_input == NPUSHMEMX_MOE_INPUT_QUANTIZED) in = quantized(in);
@@ -70,12 +54,24 @@ public:
             weights.push_back(case_.weight(me_, i / case_.config.top_k, i % case_.config.top_k));
         }
         void* x = nullptr;
-        check_.equal("dispatch", 0, npushmemx_moe_dispatch(handle_, tokens, in.data(), ids.data(), weights.data(), &x));
+        finish(way, "dispatch",
+               way == Run::returns
+                   ? npushmemx_moe_dispatch_nbi(handle_, tokens, in.data(), ids.data(), weights.data(), &x)
+                   : npushmemx_moe_dispatch(handle_, tokens, in.data(), ids.data(), weights.data(),
+                                            way == Run::received ? nullptr : &x));
         npushmemx_moe_plan_t plan{};
         npushmemx_moe_get_plan(handle_, &plan);
-        const std::vector<std::byte> computed = compute(plan, static_cast<const std::byte*>(x));
+        const auto* rows = static_cast<const std::byte*>(x);
+        std::vector<std::byte> gathered;
+        if (way == Run::received) {
+            gathered = gather(plan);
+            rows = gathered.data();
+        }
+        const std::vector<std::byte> computed = compute(plan, rows);
         std::vector<std::byte> out(static_cast<std::size_t>(tokens) * hidden() * bytes_of(case_.config.output_type));
-        check_.equal("combine", 0, npushmemx_moe_combine(handle_, computed.data(), out.data()));
+        finish(way, "combine",
+               way == Run::returns ? npushmemx_moe_combine_nbi(handle_, computed.data(), out.data())
+                                   : npushmemx_moe_combine(handle_, computed.data(), out.data()));
         check_output(out);
     }
 
@@ -91,10 +87,28 @@ public:
     }
 
 private:
-    [[nodiscard]] std::int32_t type() const { return case_.config.dispatch_type; }
+    void finish(Run way, const char* what, int code) {
+        check_.equal(what, 0, code);
+        if (way == Run::returns) check_.equal(what, 0, npushmemx_moe_wait(handle_));
+    }
+    // The received rows in the order of the plan.
+    std::vector<std::byte> gather(const npushmemx_moe_plan_t& plan) {
+        npushmemx_moe_received_t received{};
+        check_.equal("received", 0, npushmemx_moe_get_received(handle_, &received));
+        std::vector<std::byte> rows;
+        for (std::int64_t i = 0; i < plan.rows; ++i) {
+            const std::byte* from =
+                static_cast<const std::byte*>(received.x) + static_cast<std::size_t>(received.row_index[i]) * row();
+            rows.insert(rows.end(), from, from + row());
+        }
+        return rows;
+    }
+
+    [[nodiscard]] fakes::QuantizedType type() const { return fakes::quantized_type(case_.config.dispatch_type); }
     [[nodiscard]] std::size_t hidden() const { return static_cast<std::size_t>(case_.config.hidden); }
     [[nodiscard]] std::size_t block() const {
-        return case_.config.scale_block == 0 ? 128 : static_cast<std::size_t>(case_.config.scale_block);
+        const std::int32_t given = case_.config.scale_block;
+        return std::min(hidden(), given == 0 ? std::size_t{128} : static_cast<std::size_t>(given));
     }
     [[nodiscard]] std::size_t scales_at() const { return (hidden() + 3) / 4 * 4; }
     [[nodiscard]] std::size_t row() const { return static_cast<std::size_t>(npushmemx_moe_row_bytes(handle_)); }
@@ -121,22 +135,34 @@ private:
     }
     // What the experts read: one rounding in float, one to the input type.
     [[nodiscard]] float read(const std::byte* narrow, std::size_t column) const {
-        const auto value = static_cast<float>(value_of(type(), static_cast<std::uint8_t>(narrow[column])));
+        const auto value = static_cast<float>(fakes::value_of(type(), static_cast<int>(narrow[column])));
         return rounded(case_.config.input_type, scale_of(narrow, column) * value);
     }
 
+    [[nodiscard]] double value_of(int token, std::size_t column) const {
+        return case_.input(me_, token, static_cast<std::int64_t>(column));
+    }
+    [[nodiscard]] bool block_is_finite(int token, std::size_t column) const {
+        const std::size_t first = column / block() * block();
+        for (std::size_t c = first; c < std::min(first + block(), hidden()); ++c)
+            if (!std::isfinite(value_of(token, c))) return false;
+        return true;
+    }
     void check_element(int token, std::size_t column, const std::byte* narrow) {
-        const double value = case_.input(me_, token, static_cast<std::int64_t>(column));
+        const bool floats = case_.config.dispatch_type != NPUSHMEMX_MOE_INT8;
+        const double value = value_of(token, column);
         const double scale = scale_of(narrow, column);
-        const double seen = value_of(type(), static_cast<std::uint8_t>(narrow[column]));
-        const std::string what = fmt::format("type {}, token {}, column {}", type(), token, column);
-        if (std::isnan(value) || (std::isinf(value) && type() != NPUSHMEMX_MOE_E5M2)) {
-            check_.that(what + ": no number", std::isnan(seen * scale));
+        const double seen = fakes::value_of(type(), static_cast<int>(narrow[column]));
+        const std::string what = fmt::format("type {}, token {}, column {}: {} became {} times {}",
+                                             case_.config.dispatch_type, token, column, value, seen, scale);
+        if (!floats && !block_is_finite(token, column)) {
+            check_.that(what + ", not a NaN for the block", std::isnan(scale));
+        } else if (std::isnan(value) || (std::isinf(value) && case_.config.dispatch_type == NPUSHMEMX_MOE_E4M3)) {
+            check_.that(what + ", not a NaN", std::isnan(seen) && !std::isnan(scale));
         } else if (std::isinf(value)) {
-            check_.that(what + ": infinity", seen == value);
-        } else if (!std::isnan(scale)) {
-            check_.that(fmt::format("{}: {} became {} times {}", what, value, seen, scale),
-                        std::abs(seen * scale - value) <= bound_of(type(), value, scale));
+            check_.that(what, seen == value && scale > 0);
+        } else {
+            check_.that(what, std::abs(seen * scale - value) <= fakes::error_bound(type(), value, scale));
         }
     }
 
@@ -201,32 +227,45 @@ Case case_of(std::int32_t type, int ranks) {
 
 constexpr std::array types{NPUSHMEMX_MOE_E4M3, NPUSHMEMX_MOE_E5M2, NPUSHMEMX_MOE_INT8};
 
-void test_layers(Checker& check, const Job& job, int seeds) {
-    constexpr std::array<std::int32_t, 5> blocks{0, 1, 128, 50, 1 << 24};
+// Sizes and the rest of a configuration, drawn by the seed.
+void draw_sizes(Case& c) {
+    constexpr std::array<std::int32_t, 6> blocks{0, 1, 128, 50, 1 << 24, 0x7FFFFFFF};
     constexpr std::array<std::int64_t, 4> widths{1, 7, 300, 1024};
-    std::uint64_t number = 1;
-    for (int i = 0; i < seeds; ++i) {
-        for (const std::int32_t type : types) {
-            for (const std::int32_t mode : {NPUSHMEMX_MOE_DIRECT, NPUSHMEMX_MOE_CHUNKED, NPUSHMEMX_MOE_STREAM}) {
-                Case c = case_of(type, job.npes);
-                c.seed = ++number;
-                c.special = number % 2 == 0;
-                c.config.mode = mode;
-                c.config.rows = static_cast<std::int32_t>(number / 2 % 2);
-                c.config.dispatch_input = static_cast<std::int32_t>(number / 3 % 2);
-                c.config.scale_block = blocks[number % blocks.size()];
-                c.config.hidden = widths[number % widths.size()];
-                c.config.copy = static_cast<std::int32_t>(number % 4);
-                c.config.input_type = number % 3 == 0 ? NPUSHMEMX_MOE_FLOAT : NPUSHMEMX_MOE_BF16;
-                c.config.audit = 1;
-                QuantizedLayer layer(check, c, job.me);
-                if (!layer.open()) return;
-                layer.check_conversion();
-                layer.run();
-                layer.run();
-            }
-        }
-    }
+    std::uint64_t draws = 0;
+    const auto draw = [&](std::size_t count) { return hashed(hashed(c.seed) + ++draws) % count; };
+    c.special = draw(2) == 0;
+    c.config.scale_block = blocks[draw(blocks.size())];
+    c.config.hidden = widths[draw(widths.size())];
+    c.config.copy = static_cast<std::int32_t>(draw(4));
+    c.config.audit = 1;
+}
+
+void test_layer(Checker& check, const Job& job, const Case& c) {
+    QuantizedLayer layer(check, c, job.me);
+    if (!layer.open()) return;
+    layer.check_conversion();
+    layer.run(Run::waits);
+    layer.run(Run::returns);
+    if (c.config.rows == NPUSHMEMX_MOE_ROW_PER_RANK) layer.run(Run::received);
+}
+
+void test_layers(Checker& check, const Job& job, int seeds) {
+    std::uint64_t seed = 1;
+    for (int i = 0; i < seeds; ++i)
+        for (const std::int32_t type : types)
+            for (const std::int32_t mode : {NPUSHMEMX_MOE_DIRECT, NPUSHMEMX_MOE_CHUNKED, NPUSHMEMX_MOE_STREAM})
+                for (const std::int32_t wide : {NPUSHMEMX_MOE_BF16, NPUSHMEMX_MOE_HALF, NPUSHMEMX_MOE_FLOAT})
+                    for (const std::int32_t rows : {NPUSHMEMX_MOE_ROW_PER_CHOICE, NPUSHMEMX_MOE_ROW_PER_RANK})
+                        for (const std::int32_t input : {NPUSHMEMX_MOE_INPUT_TYPE, NPUSHMEMX_MOE_INPUT_QUANTIZED}) {
+                            Case c = case_of(type, job.npes);
+                            c.seed = ++seed;
+                            c.config.mode = mode;
+                            c.config.input_type = wide;
+                            c.config.rows = rows;
+                            c.config.dispatch_input = input;
+                            draw_sizes(c);
+                            test_layer(check, job, c);
+                        }
     check.no_error("layers");
 }
 
@@ -238,10 +277,10 @@ void test_refusals(Checker& check, const Job& job) {
         check.that("no handle", handle == nullptr);
     };
     Case c = case_of(3, job.npes);
-    create_fails(c, NPUSHMEM_E_ARGUMENT, {"dispatch type is 3, must be 0 (the input type), 4 (e4m3)"});
+    create_fails(c, NPUSHMEM_E_ARGUMENT, {"dispatch_type is 3, must be 0 (the input type), 4 (e4m3)"});
     c = case_of(0, job.npes);
     c.config.dispatch_input = NPUSHMEMX_MOE_INPUT_QUANTIZED;
-    create_fails(c, NPUSHMEM_E_ARGUMENT, {"that is 0 (the input type)"});
+    create_fails(c, NPUSHMEM_E_ARGUMENT, {"dispatch_input is 1 (quantized), but dispatch_type is 0", "4 (e4m3)"});
     c = case_of(NPUSHMEMX_MOE_INT8, job.npes);
     c.config.dispatch_input = 2;
     create_fails(c, NPUSHMEM_E_ARGUMENT, {"dispatch_input is 2, must be from 0 to 1"});
@@ -250,10 +289,23 @@ void test_refusals(Checker& check, const Job& job) {
     create_fails(c, NPUSHMEM_E_ARGUMENT, {"scale_block is -1, must be from 0 to"});
     if (job.npes > 1) {
         create_fails(case_of(job.me == 0 ? NPUSHMEMX_MOE_INT8 : NPUSHMEMX_MOE_E4M3, job.npes), NPUSHMEM_E_MISMATCH,
-                     {"disagree on dispatch type: rank 0 has 6, rank 1 has 4"});
+                     {"disagree on dispatch_type: rank 0 has 6, rank 1 has 4"});
         c = case_of(NPUSHMEMX_MOE_INT8, job.npes);
         c.config.scale_block = job.me == 0 ? 0 : 64;
         create_fails(c, NPUSHMEM_E_MISMATCH, {"disagree on scale_block: rank 0 has 128, rank 1 has 64"});
+        // The rows that PE 0 alone would quantize are more than it can allocate.
+        c = case_of(NPUSHMEMX_MOE_INT8, job.npes);
+        c.config.hidden = c.config.max_tokens = 1 << 24;
+        c.config.dispatch_input = job.me == 0 ? NPUSHMEMX_MOE_INPUT_TYPE : NPUSHMEMX_MOE_INPUT_QUANTIZED;
+        create_fails(c, NPUSHMEM_E_MEMORY, {"cannot allocate private memory for 16777216 rows"});
+    }
+    // The same layout by other numbers, and numbers that mean nothing without a dispatch_type.
+    for (const std::int32_t type : {NPUSHMEMX_MOE_INT8, 0}) {
+        c = case_of(type, job.npes);
+        c.config.scale_block = job.me == 0 ? 300 : type == 0 ? 64 : 0x7FFFFFFF;
+        check.equal("the same layout", 0, npushmemx_moe_create(&c.config, &handle));
+        npushmemx_moe_destroy(handle);
+        handle = nullptr;
     }
     check.equal("NULL", std::int64_t{0}, npushmemx_moe_row_bytes(nullptr));
     check.failed_with("NULL", NPUSHMEM_E_ARGUMENT, {"handle is NULL"});
@@ -277,6 +329,10 @@ void test_refused_conversions(Checker& check, const Job& job) {
           {"quantized rows", "align"});
     fails(NPUSHMEM_E_ARGUMENT, npushmemx_moe_quantize(handle, wide.data(), 1, wide.data() + 1), {"overlap"});
     fails(NPUSHMEM_E_ARGUMENT, npushmemx_moe_quantize(nullptr, wide.data(), 1, narrow.data()), {"handle is NULL"});
+    fails(NPUSHMEM_E_ARGUMENT, npushmemx_moe_dequantize(handle, wide.data() + 299, 1, wide.data()), {"overlap"});
+    fails(NPUSHMEM_E_ARGUMENT,
+          npushmemx_moe_dequantize(handle, narrow.data(), 1, reinterpret_cast<std::byte*>(wide.data()) + 2),
+          {"the input type", "align"});
     check.equal("nothing", 0, npushmemx_moe_quantize(handle, nullptr, 0, nullptr));
     npushmemx_moe_destroy(handle);
 
@@ -291,16 +347,53 @@ void test_refused_conversions(Checker& check, const Job& job) {
     npushmemx_moe_destroy(handle);
 }
 
+// Quantized rows are not what a combine takes, and must be aligned to their scales.
+void test_refused_calls(Checker& check, const Job& job, std::int32_t rows) {
+    npushmemx_moe_t* handle = nullptr;
+    Case c = case_of(NPUSHMEMX_MOE_E4M3, job.npes);
+    c.config.rows = rows;
+    c.config.dispatch_input = NPUSHMEMX_MOE_INPUT_QUANTIZED;
+    check.equal("create", 0, npushmemx_moe_create(&c.config, &handle));
+    const auto row = static_cast<std::size_t>(npushmemx_moe_row_bytes(handle));
+    std::vector<float> in(2 * row / sizeof(float) + 1);
+    // The last expert and one of this PE: every PE has rows.
+    std::vector<std::int32_t> ids(6, -1);
+    const std::vector<float> weights(6, 1.0F);
+    ids[0] = c.config.experts - 1;
+    for (int expert = 0; expert < c.config.experts; ++expert)
+        if (c.rank_of(expert) == job.me) ids[3] = expert;
+    void* x = nullptr;
+    check.equal(
+        "misaligned", NPUSHMEM_E_ARGUMENT,
+        npushmemx_moe_dispatch(handle, 2, reinterpret_cast<std::byte*>(in.data()) + 2, ids.data(), weights.data(), &x));
+    check.failed_with("misaligned", NPUSHMEM_E_ARGUMENT, {"in", "align"});
+    for (const bool received : {false, true}) {
+        if (received && rows == NPUSHMEMX_MOE_ROW_PER_CHOICE) continue;
+        check.equal("dispatch", 0, npushmemx_moe_dispatch(handle, 2, in.data(), ids.data(), weights.data(), &x));
+        npushmemx_moe_received_t brought{};
+        if (received) check.equal("received", 0, npushmemx_moe_get_received(handle, &brought));
+        std::vector<std::byte> out(2 * 2 * static_cast<std::size_t>(c.config.hidden));
+        check.equal("combine", NPUSHMEM_E_ARGUMENT,
+                    npushmemx_moe_combine(handle, received ? brought.x : x, out.data()));
+        check.failed_with("combine", NPUSHMEM_E_ARGUMENT,
+                          {"x is in the quantized rows of the dispatch", "npushmemx_moe_dequantize"});
+        check.equal("reset", 0, npushmemx_moe_reset(handle));
+    }
+    npushmemx_moe_destroy(handle);
+}
+
 }  // namespace
 }  // namespace npushmem::api_test
 
-// Argument: seeds; 4 by default.
+// Argument: seeds; 1 by default.
 int main(int argc, char** argv) {
     using namespace npushmem::api_test;
-    const int seeds = argc > 1 ? std::atoi(argv[1]) : 4;
+    const int seeds = argc > 1 ? std::atoi(argv[1]) : 1;
     return run_family("quantized rows", [&](Checker& check, const Job& job) {
         test_layers(check, job, seeds);
         test_refusals(check, job);
         test_refused_conversions(check, job);
+        for (const std::int32_t rows : {NPUSHMEMX_MOE_ROW_PER_CHOICE, NPUSHMEMX_MOE_ROW_PER_RANK})
+            test_refused_calls(check, job, rows);
     });
 }

@@ -20,10 +20,30 @@
 
 namespace npushmem::api_test {
 
+// A half by its definition: 10 bits of fraction, from 2^-14 on; 2^-24 is the smallest number.
+inline std::uint32_t encoded_half(float value) {
+    if (std::isnan(value)) return 0x7E00;
+    const std::uint32_t sign = std::signbit(value) ? 0x8000 : 0;
+    const double magnitude = std::abs(value);
+    if (magnitude >= 65520) return sign | 0x7C00;
+    const int exponent = magnitude < 0x1p-14 ? -14 : std::ilogb(magnitude);
+    const auto steps = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
+    return sign | ((static_cast<std::uint32_t>(exponent + 14) << 10) + steps);
+}
+inline float decoded_half(std::uint32_t element) {
+    const int exponent = static_cast<int>(element >> 10 & 31);
+    const auto fraction = static_cast<float>(element & 1023);
+    const float magnitude = exponent == 31  ? (fraction == 0 ? HUGE_VALF : std::nanf(""))
+                            : exponent == 0 ? std::ldexp(fraction, -24)
+                                            : std::ldexp(1024 + fraction, exponent - 25);
+    return (element & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
 // An element of the row type, as the program stores it, in 32 bits.
 inline std::uint32_t encoded(std::int32_t type, float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     if (type == NPUSHMEMX_MOE_FLOAT) return bits;
+    if (type == NPUSHMEMX_MOE_HALF) return encoded_half(value);
     if (std::isnan(value)) return 0x7FC0;
     const std::uint32_t below = bits & 0xFFFFU;
     const std::uint32_t kept = bits >> 16;
@@ -31,6 +51,7 @@ inline std::uint32_t encoded(std::int32_t type, float value) {
     return kept + (up ? 1 : 0);
 }
 inline float decoded(std::int32_t type, std::uint32_t element) {
+    if (type == NPUSHMEMX_MOE_HALF) return decoded_half(element);
     return std::bit_cast<float>(type == NPUSHMEMX_MOE_FLOAT ? element : element << 16);
 }
 inline float rounded(std::int32_t type, float value) { return decoded(type, encoded(type, value)); }

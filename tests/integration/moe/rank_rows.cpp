@@ -122,8 +122,8 @@ void test_refusals(Checker& check, const Job& job) {
     };
     c.config.rows = 2;
     create_fails("rows", NPUSHMEM_E_ARGUMENT, {"rows is 2, must be from 0 to 1"});
-    if (job.me == job.npes - 1) c.config.reserved = 5;
-    create_fails("reserved", NPUSHMEM_E_ARGUMENT, {"reserved is 5, must be 0"});
+    if (job.me == job.npes - 1) c.config.dispatch_input = 5;
+    create_fails("on one PE", NPUSHMEM_E_ARGUMENT, {"dispatch_input is 5, must be from 0 to 1"});
     c.config.top_k = 4;
     c.config.capacity = (std::int64_t{1} << 29);
     create_fails("capacity", NPUSHMEM_E_ARGUMENT, {"capacity is 536870912, must be from 0 to 536870911"});

@@ -80,9 +80,10 @@ TEST(CombineConfig, NarrowRowsHaveASizeOfTheirOwn) {
     config.narrow_input = true;
     EXPECT_EQ(config.given_row(), Bytes{7424});
     config.dispatch_type = NarrowType::none;
-    EXPECT_THAT(config.validate().message(), HasSubstr("that is 0 (the input type)"));
-    EXPECT_THAT(changed([](auto& c) { c.dispatch_type = NarrowType{3}; }).message(), HasSubstr("dispatch type is 3"));
+    EXPECT_THAT(config.validate().message(), HasSubstr("dispatch_input is 1 (quantized), but dispatch_type is 0"));
+    EXPECT_THAT(changed([](auto& c) { c.dispatch_type = NarrowType{3}; }).message(), HasSubstr("dispatch_type is 3"));
     EXPECT_THAT(changed([](auto& c) { c.scale_block = -1; }).message(), HasSubstr("scale_block is -1"));
+    EXPECT_TRUE(changed([](auto& c) { c.scale_block = 0x7FFFFFFF; }).ok());
 }
 
 TEST(CopyRoute, StreamsOnlyLongRowsThatDoNotStayInTheCache) {

@@ -51,7 +51,7 @@ public:
         if (!succeeded(engine_->dispatch(in_.data(), own))) return false;
         // With one row per rank the experts get copies in some calls, and read the received rows by index in others.
         const RankRows* received = salt % 2 == 1 ? engine_->combine().rank_rows() : nullptr;
-        rows_ = received == nullptr ? engine_->expert_rows() : rows_by_index(received->source);
+        rows_ = received == nullptr ? engine_->expert_rows().value() : rows_by_index(received->source);
         return true;
     }
     bool dispatch_without_tokens_memory(const Routing& routing) {
