@@ -132,9 +132,9 @@ moe::CombineReceive CheckedCombine::receive_of(int pe) const {
     receive.tokens = moe::Tokens{static_cast<std::uint64_t>(shape_.tokens)};
     receive.top_k = shape_.top_k;
     receive.out = job_->at(pe, out_);
-    receive.columns = moe::Elements{shape_.columns};
     receive.out_row = row_of(shape_);
-    receive.reduce = moe::best_reduce(moe::ElementType::bfloat16, moe::ElementType::bfloat16);
+    receive.reduction = {moe::best_reduce(moe::ElementType::bfloat16, moe::ElementType::bfloat16),
+                         {static_cast<std::size_t>(shape_.columns), 0}};
     return receive;
 }
 

@@ -134,6 +134,7 @@ moe::CombineConfig config_from(const npushmemx_moe_config_t& given) {
     config.rows_per = moe::RowsPer{given.rows};
     config.dispatch_type = moe::NarrowType{given.dispatch_type};
     config.narrow_input = given.dispatch_input == NPUSHMEMX_MOE_INPUT_QUANTIZED;
+    config.combine_type = moe::NarrowType{given.combine_type};
     config.scale_block = given.scale_block;
     config.capacity = given.capacity;
     config.ring_place = moe::RingPlace{given.ring};
@@ -156,8 +157,8 @@ moe::CopyRoute route_of(std::int32_t copy, const moe::CombineConfig& config) {
         case NPUSHMEMX_MOE_COPY_STREAMING: return moe::CopyRoute::streaming;
         default: break;
     }
-    const moe::Bytes received = moe::bytes_of(config.slots(), config.row_bytes());
-    return moe::choose_route(config.row_bytes(), received);
+    const moe::Bytes received = moe::bytes_of(config.slots(), config.returned_row());
+    return moe::choose_route(config.returned_row(), received);
 }
 
 std::int32_t copy_of(moe::CopyRoute route) {
@@ -201,7 +202,7 @@ Result<npu::Device*> device_for(npushmemx_moe& made, const Team& team) {
 }
 
 // Without padding, so that every further field changes the size.
-static_assert(offsetof(npushmemx_moe_config_t, dispatch_input) == 88 && sizeof(npushmemx_moe_config_t) == 96);
+static_assert(offsetof(npushmemx_moe_config_t, dispatch_input) == 88 && sizeof(npushmemx_moe_config_t) == 104);
 
 // The caller's configuration. Programs that were compiled before the structure had a team, `rows` or dispatch_input get
 // the defaults of what follows. (Before dispatch_input, dispatch_type was reserved.)
@@ -221,6 +222,7 @@ Result<npushmemx_moe_config_t> read_config(const npushmemx_moe_config_t* given) 
 
 // What the configuration of the layer does not show any more.
 Status check_rest(const npushmemx_moe_config_t& given) {
+    if (given.reserved != 0) return {Code::argument, fmt::format("moe: reserved is {}, must be 0", given.reserved)};
     if (given.dispatch_input == NPUSHMEMX_MOE_INPUT_TYPE || given.dispatch_input == NPUSHMEMX_MOE_INPUT_QUANTIZED)
         return {};
     return {Code::argument, fmt::format("moe: dispatch_input is {}, must be from {} to {}", given.dispatch_input,
@@ -422,7 +424,7 @@ int64_t npushmemx_moe_row_bytes(const npushmemx_moe_t* handle) {
 
 int npushmemx_moe_quantize(const npushmemx_moe_t* handle, const void* in, int64_t rows, void* quantized) {
     return convert(__func__, handle, {in, quantized}, rows, [&](const moe::CombineConfig& config, std::size_t row) {
-        best_conversion(config.dispatch_type, config.input)
+        best_narrow(config.dispatch_type, config.input)
             .quantize(config.narrow(), static_cast<const std::byte*>(in) + row * config.row_bytes().value(),
                       static_cast<std::byte*>(quantized) + row * config.narrow().row().value());
     });
@@ -430,7 +432,7 @@ int npushmemx_moe_quantize(const npushmemx_moe_t* handle, const void* in, int64_
 
 int npushmemx_moe_dequantize(const npushmemx_moe_t* handle, const void* quantized, int64_t rows, void* out) {
     return convert(__func__, handle, {out, quantized}, rows, [&](const moe::CombineConfig& config, std::size_t row) {
-        best_conversion(config.dispatch_type, config.input)
+        best_narrow(config.dispatch_type, config.input)
             .dequantize(config.narrow(), static_cast<const std::byte*>(quantized) + row * config.narrow().row().value(),
                         static_cast<std::byte*>(out) + row * config.row_bytes().value());
     });

@@ -87,6 +87,16 @@ Bytes output_row_bytes(const CombineConfig& config) {
     return bytes_of(Elements{static_cast<std::uint64_t>(config.hidden)}, size_of(config.output));
 }
 
+SumShape shape_of(const CombineConfig& config) { return {config.narrow().hidden(), config.narrow().block()}; }
+
+// Of the rows that return.
+Reduction reduction_of(const CombineConfig& config) {
+    const ReduceFunction function = config.combine_type == NarrowType::none
+                                        ? best_reduce(config.input, config.output)
+                                        : best_narrow(config.combine_type, config.output).reduce;
+    return {function, shape_of(config)};
+}
+
 }  // namespace
 
 CombineLaunches::CombineLaunches(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device,
@@ -96,8 +106,7 @@ CombineLaunches::CombineLaunches(const CombineConfig& config, SymmetricMemory& m
       device_(device),
       blocks_(blocks),
       routing_(routing),
-      reduce_(best_reduce(config.input, config.output)),
-      reduce_to_row_(best_reduce(config.input, config.input)),
+      reduction_(reduction_of(config)),
       host_served_(unmapped_ranks(device.fabric(), memory, blocks.region())),
       stream_(device) {}
 
@@ -173,31 +182,46 @@ CombineSend CombineLaunches::send_arguments(const CombineCall& call) const {
     return send;
 }
 
-RowSums CombineLaunches::sums() const {
+Result<ComputedRows> CombineLaunches::computed_rows() {
+    ComputedRows computed;
+    const bool quantises = config_.combine_type != NarrowType::none;
+    computed.x_row = config_.row_bytes();
+    computed.narrow = config_.narrow();
     const RankRows* rows = routing_.rank_rows();
-    if (rows == nullptr) return {};
-    return {rows->first.data(), rows->parts.data(), rows->weights.data(), reduce_to_row_,
-            Elements{static_cast<std::uint64_t>(config_.hidden)}};
+    if (rows != nullptr) {
+        computed.first = rows->first.data();
+        computed.parts = rows->parts.data();
+        computed.weights = rows->weights.data();
+        const ElementType type = quantises ? ElementType::float32 : config_.input;
+        computed.sum = {best_reduce(config_.input, type), shape_of(config_)};
+    }
+    if (!quantises) return computed;
+    computed.quantise =
+        best_narrow(config_.combine_type, rows != nullptr ? ElementType::float32 : config_.input).quantize;
+    if (rows == nullptr) return computed;
+    const Rows cores{static_cast<std::uint64_t>(device_.config().blocks * device_.config().vector_cores)};
+    const Bytes row = bytes_of(Elements{static_cast<std::uint64_t>(config_.hidden)}, ElementSize{sizeof(float)});
+    if (Status s = floats_.reserve(cores, row); !s.ok()) return s;
+    computed.floats = reinterpret_cast<float*>(floats_.data());
+    return computed;
 }
 
-// Computes the rows to send. Complete before any later launch.
-Result<const std::byte*> CombineLaunches::sum_rows(const CombineCall& call) {
+// Sets the rows to send: those of x, or rows that are computed when they are sent. In rings, staged, and where the host
+// sends they must be in memory before.
+Status CombineLaunches::compute_rows(CombineSend& send) {
+    auto computed = computed_rows();
+    if (!computed.ok()) return computed.status();
+    if (!computed.value().any()) return {};
+    send.computed = computed.value();
+    if (!config_.streams() && host_served_.empty() && config_.route != CopyRoute::staged) return {};
     const Rows rows = routing_.sent().rows;
-    const Bytes bytes = bytes_of(rows, config_.row_bytes());
-    if (bytes > summed_bytes_) {
-        summed_rows_ = std::make_unique_for_overwrite<std::byte[]>(bytes.value());
-        summed_bytes_ = bytes;
-    }
-    CombineSend send = send_arguments(call);
-    send.sums = sums();
-    const Status s = npu::launch(stream_, launch_as("moe_combine_sum_rows"), moe_combine_sum_rows, send, rows.value(),
-                                 summed_rows_.get());
-    if (!s.ok()) return s;
+    if (Status s = computed_.reserve(rows, config_.returned_row()); !s.ok()) return s;
+    Status s = npu::launch(stream_, launch_as("moe_combine_compute_rows"), moe_combine_compute_rows, send, rows.value(),
+                           computed_.data());
+    send.x = computed_.data();
+    send.computed = {};
     // The host sends rows, too.
-    if (!host_served_.empty()) {
-        if (Status done = stream_.synchronize(); !done.ok()) return done;
-    }
-    return summed_rows_.get();
+    return s.ok() && !host_served_.empty() ? stream_.synchronize() : s;
 }
 
 CombineReceive CombineLaunches::receive_arguments(const CombineCall& call) const {
@@ -211,9 +235,8 @@ CombineReceive CombineLaunches::receive_arguments(const CombineCall& call) const
     receive.tokens = routing_.tokens();
     receive.top_k = config_.top_k;
     receive.out = call.out;
-    receive.columns = Elements{static_cast<std::uint64_t>(config_.hidden)};
     receive.out_row = output_row_bytes(config_);
-    receive.reduce = reduce_;
+    receive.reduction = reduction_;
     receive.timeout = config_.timeout;
     return receive;
 }
@@ -247,16 +270,7 @@ Status CombineLaunches::stream_with_host() {
 
 Status CombineLaunches::start(const CombineCall& call) {
     CombineSend send = send_arguments(call);
-    if (routing_.rank_rows() != nullptr) {
-        // Elsewhere the rows to send must be in memory.
-        if (!config_.streams() && host_served_.empty() && config_.route != CopyRoute::staged) {
-            send.sums = sums();
-        } else {
-            const Result<const std::byte*> rows = sum_rows(call);
-            if (!rows.ok()) return rows.status();
-            send.x = rows.value();
-        }
-    }
+    if (Status s = compute_rows(send); !s.ok()) return s;
     if (config_.streams()) {
         const StreamCombine work = stream_arguments(send, call);
         // finish() does the whole exchange in this case.

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "core/moe/combine_memory.hpp"
 #include "core/moe/common/combine_config.hpp"
 #include "core/moe/common/combine_plan.hpp"
+#include "core/moe/common/private_rows.hpp"
 #include "core/moe/common/rank_rows.hpp"
 #include "core/moe/common/reduce.hpp"
 #include "core/moe/common/symmetric_memory.hpp"
@@ -110,8 +110,8 @@ public:
 private:
     [[nodiscard]] npu::LaunchConfig launch_as(const char* name) const;
     [[nodiscard]] CombineSend send_arguments(const CombineCall& call) const;
-    [[nodiscard]] RowSums sums() const;
-    Result<const std::byte*> sum_rows(const CombineCall& call);
+    Result<ComputedRows> computed_rows();
+    Status compute_rows(CombineSend& send);
     Status send_directly(const CombineSend& send);
     [[nodiscard]] CombineReceive receive_arguments(const CombineCall& call) const;
     [[nodiscard]] StreamCombine stream_arguments(const CombineSend& send, const CombineCall& call) const;
@@ -122,10 +122,9 @@ private:
     npu::Device& device_;
     const CombineMemory& blocks_;
     const RoutedPlan& routing_;
-    ReduceFunction reduce_;
-    ReduceFunction reduce_to_row_;  // to the type of the rows that travel
-    std::unique_ptr<std::byte[]> summed_rows_;
-    Bytes summed_bytes_;
+    Reduction reduction_;
+    PrivateRows computed_;                   // rows to send
+    PrivateRows floats_;                     // of sums that are quantised, a row for each core
     std::vector<std::uint8_t> host_served_;  // per rank, 1: not mapped here, so the host sends to it; empty: all are
                                              // mapped
     StreamCombine host_work_;                // of the current call, if the host serves some of the ranks

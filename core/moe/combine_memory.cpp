@@ -23,7 +23,7 @@ Status take_block(Result<SymmetricBlock> allocated, SymmetricBlock& block) {
 }  // namespace
 
 CombineMemory::CombineMemory(const CombineConfig& config, std::int32_t ranks)
-    : config_(config), ranks_(ranks), layout_(ranks, config.chunk_slots(), config.row_bytes()) {}
+    : config_(config), ranks_(ranks), layout_(ranks, config.chunk_slots(), config.returned_row()) {}
 
 Result<CombineMemory> CombineMemory::allocate(const CombineConfig& config, SymmetricMemory& memory) {
     CombineMemory made(config, memory.n_pes());

@@ -78,7 +78,7 @@ Status Layer::check_rows(const std::byte* x_of_caller) const {
     const Rows capacity{static_cast<std::uint64_t>(config.capacity)};
     for (const Extent& quantised :
          {Extent{"the rows of the dispatch", x(), bytes_of(capacity, config.dispatched_row())},
-          Extent{"their copies", expert_rows_.get(), Bytes{expert_rows_bytes_}}}) {
+          Extent{"their copies", expert_rows_.data(), expert_rows_.size()}}) {
         if (!check_apart(given, quantised).ok())
             return {Code::argument, fmt::format("moe: x is in the quantized rows of the dispatch; give rows of {}, as "
                                                 "npushmemx_moe_dequantize makes them",
@@ -91,20 +91,12 @@ Result<std::byte*> Layer::expert_rows() {
     const RankRows* rows = combine_->rank_rows();
     if (rows == nullptr) return x();
     const std::size_t row = combine_->config().dispatched_row().value();
-    const std::size_t bytes = rows->source.size() * row;
-    if (bytes > expert_rows_bytes_) {
-        expert_rows_bytes_ = 0;
-        expert_rows_.reset();
-        auto taken = allocate_rows(Rows{rows->source.size()}, Bytes{row});
-        if (!taken.ok())
-            return taken.status().within("the rows have arrived (npushmemx_moe_get_received), but not as *x");
-        expert_rows_ = std::move(taken).value();
-        expert_rows_bytes_ = bytes;
-    }
+    if (Status s = expert_rows_.reserve(Rows{rows->source.size()}, Bytes{row}); !s.ok())
+        return s.within("the rows have arrived (npushmemx_moe_get_received), but not as *x");
     for (std::size_t i = 0; i < rows->source.size(); ++i) {
-        std::memcpy(expert_rows_.get() + i * row, x() + static_cast<std::size_t>(rows->source[i]) * row, row);
+        std::memcpy(expert_rows_.data() + i * row, x() + static_cast<std::size_t>(rows->source[i]) * row, row);
     }
-    return expert_rows_.get();
+    return expert_rows_.data();
 }
 
 Status Layer::wait() {

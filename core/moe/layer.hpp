@@ -55,8 +55,7 @@ private:
 
     std::unique_ptr<Combine> combine_;
     std::unique_ptr<Dispatch> dispatch_;  // null: the capacity is 0
-    RowMemory expert_rows_;
-    std::size_t expert_rows_bytes_ = 0;
+    PrivateRows expert_rows_;
     Call pending_call_ = Call::none;
     RankRouting own_;  // of the running dispatch
 };

@@ -47,6 +47,11 @@
  * in the same order. Only one thread at a time may use a handle; several threads may use different handles at the same
  * time.
  *
+ * Rows can travel quantized, with one byte per element and scales (npushmemx_moe_quantize): with config.dispatch_type
+ * to the experts, with config.combine_type back to their tokens. In a combine, row(token, k) or rank_row is then what
+ * its receiver reads of the quantized row: each element times its scale, in float. With one row per rank the sums are
+ * quantized in float, instead of being rounded to the input type.
+ *
  * The ranks of a layer are the PEs of config.team, by default all. Create and destroy take and free symmetric memory,
  * so all PEs of the world call them at the same time, each with its own team and equal sizes (expert parallelism inside
  * groups); the other functions are collective over the team. After a death (npushmemx_team_shrink) the living make new
@@ -138,13 +143,15 @@ typedef struct npushmemx_moe_config {
     int32_t dispatch_type;  /* type of the rows of a dispatch; 0: input_type */
     int32_t dispatch_input; /* NPUSHMEMX_MOE_INPUT_...; other values are rejected */
     int32_t scale_block;    /* elements of a quantized row that share a scale; 0: 128; hidden or more: one per row */
+    int32_t combine_type;   /* type of the rows that a combine returns to the PEs of their tokens; 0: input_type */
+    int32_t reserved;       /* 0 */
 } npushmemx_moe_config_t;
 
 #define NPUSHMEMX_MOE_CONFIG_INITIALIZER                                                                          \
     {                                                                                                             \
         sizeof(npushmemx_moe_config_t), 0, 0, NPUSHMEMX_MOE_DIRECT, 0, 0, NPUSHMEMX_MOE_BF16, NPUSHMEMX_MOE_BF16, \
             NPUSHMEMX_MOE_COPY_AUTO, 0, 0, 0, NPUSHMEMX_MOE_RING_AT_RECEIVER, NPUSHMEM_TEAM_WORLD,                \
-            NPUSHMEMX_MOE_ROW_PER_CHOICE, 0, NPUSHMEMX_MOE_INPUT_TYPE, 0                                          \
+            NPUSHMEMX_MOE_ROW_PER_CHOICE, 0, NPUSHMEMX_MOE_INPUT_TYPE, 0, 0, 0                                    \
     }
 
 /* Layout of x on this PE. The tables are int32 [local_experts, ranks], row-major; x is expert-major, inside

@@ -3,8 +3,11 @@
 // 8-bit Floating Point Specification, revision 1.0.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <vector>
 
 namespace npushmem::fakes {
 
@@ -46,6 +49,41 @@ inline double value_of(const QuantizedType& type, int pattern) {
 inline double error_bound(const QuantizedType& type, double value, double scale) {
     const double magnitude = std::abs(value);
     return magnitude * type.relative_error + scale * type.absolute_error + magnitude * 0x1p-20 + 0x1p-149;
+}
+
+// The nearest value of the type, ties to even, at most the largest; of NaN and infinity what the type has for them.
+inline double nearest_value(const QuantizedType& type, float value) {
+    if (!std::isfinite(value)) return type.number == 5 ? value : std::numeric_limits<double>::quiet_NaN();
+    const double magnitude = std::abs(value);
+    const int lowest = 1 - type.bias;
+    const int exponent = type.fraction_bits == 0 ? 0
+                         : magnitude == 0        ? lowest
+                                                 : std::max(std::ilogb(magnitude), lowest);
+    const double step = std::ldexp(1.0, exponent - type.fraction_bits);
+    return std::copysign(std::min(std::nearbyint(magnitude / step) * step, type.largest), value);
+}
+
+// What is read of a row after its quantization: by the documented steps, in float.
+inline std::vector<float> quantized_and_back(const QuantizedType& type, const std::vector<float>& row,
+                                             std::size_t block) {
+    const auto largest = static_cast<float>(type.largest);
+    std::vector<float> back;
+    for (std::size_t first = 0; first < row.size(); first += block) {
+        const std::size_t end = std::min(first + block, row.size());
+        float magnitude = 0;
+        bool finite = true;
+        for (std::size_t c = first; c < end; ++c) {
+            if (std::isfinite(row[c])) magnitude = std::max(magnitude, std::abs(row[c]));
+            finite = finite && std::isfinite(row[c]);
+        }
+        float scale = magnitude == 0 ? 1.0F : std::max(magnitude / largest, 0x1p-126F);
+        while (std::isinf(scale * largest)) scale = std::nextafter(scale, 0.0F);
+        if (!finite && type.fraction_bits == 0) scale = std::numeric_limits<float>::quiet_NaN();
+        const float inverse = 1.0F / scale;
+        for (std::size_t c = first; c < end; ++c)
+            back.push_back(scale * static_cast<float>(nearest_value(type, row[c] * inverse)));
+    }
+    return back;
 }
 
 }  // namespace npushmem::fakes

@@ -4,6 +4,7 @@
 #include "bench/perf/moe/copies.hpp"
 #include "bench/perf/moe/layer_command.hpp"
 #include "bench/perf/moe/moe_reports.hpp"
+#include "bench/perf/moe/quantized_dispatch.hpp"
 #include "npushmemx.h"
 
 namespace npushmem::perf {
@@ -12,8 +13,9 @@ namespace {
 
 class CombineRun {
 public:
-    CombineRun(const Job& job, const CombineCase& c, const CombineOptions& options)
-        : job_(job), case_(c), options_(options), steps_(job, options) {}
+    // quantize: a type of quantized rows; empty: none.
+    CombineRun(const Job& job, const CombineCase& c, const CombineOptions& options, const std::string& quantize)
+        : job_(job), case_(c), options_(options), quantize_(quantize), steps_(job, options) {}
 
     Result<CombineResult> run() {
         auto layer = CombineLayer::create(case_, options_, job_.pe());
@@ -21,7 +23,7 @@ public:
         layer_ = std::move(layer).value();
         for (const auto step : {&CombineRun::count, &CombineRun::verify_first, &CombineRun::time_barrier,
                                 &CombineRun::time_combine, &CombineRun::verify_again, &CombineRun::count_traffic,
-                                &CombineRun::time_copies, &CombineRun::time_plans}) {
+                                &CombineRun::time_copies, &CombineRun::time_plans, &CombineRun::time_quantized}) {
             if (Status status = (this->*step)(); !status.ok()) return status;
             if (result_.difference) break;
         }
@@ -83,17 +85,31 @@ private:
         return timed.ok() ? steps_.time(result_.reordering, [&] { return plans.reorder(); }) : timed;
     }
 
+    // Frees the layer's memory first. tests/integration/moe/quantized_rows.cpp compares the results.
+    Status time_quantized() {
+        if (quantize_.empty()) return {};
+        layer_.reset();
+        auto made = CombineLayer::create(case_, options_, job_.pe(), type_of_rows(quantize_));
+        if (!made.ok()) return made.status();
+        layer_ = std::move(made).value();
+        layer_->fill(options_.seed);
+        result_.quantized_type = quantize_;
+        return steps_.time(result_.quantized, [&] { return layer_->combine(); });
+    }
+
     const Job& job_;
     const CombineCase& case_;
     const CombineOptions& options_;
+    const std::string& quantize_;
     PayloadRun steps_;
     std::unique_ptr<CombineLayer> layer_;
     CombineResult result_;
 };
 
 // Collective; the same result on every PE.
-Result<CombineResult> run_combine(const Job& job, const CombineCase& c, const CombineOptions& options) {
-    return CombineRun(job, c, options).run();
+Result<CombineResult> run_combine(const Job& job, const CombineCase& c, const CombineOptions& options,
+                                  const std::string& quantize) {
+    return CombineRun(job, c, options, quantize).run();
 }
 
 // npushmem-perf combine
@@ -106,7 +122,7 @@ public:
 
 private:
     Result<Outcome> measure(const Job& job, const CombineCase& c) override {
-        const auto result = run_combine(job, c, options());
+        const auto result = run_combine(job, c, options(), quantize());
         if (!result.ok()) return result.status();
         const CombineResult& r = result.value();
         return Outcome{r.difference,

@@ -120,24 +120,15 @@ public:
                        "with memcpy",
                        4) {}
 
-    CLI::App* declare(CLI::App& program) override {
-        CLI::App* app = LayerCommand::declare(program);
-        app->add_option("--quantize", quantize_, "Also measure a dispatch of rows of this type, with scales")
-            ->check(CLI::IsMember({"e4m3", "e5m2", "int8"}));
-        return app;
-    }
-
 private:
     Result<Outcome> measure(const Job& job, const CombineCase& c) override {
-        const auto result = DispatchRun(job, c, options(), quantize_).run();
+        const auto result = DispatchRun(job, c, options(), quantize()).run();
         if (!result.ok()) return result.status();
         const DispatchResult& r = result.value();
         return Outcome{r.difference,
                        dispatch_report(c, options(), r, npushmemx_describe_map(), npushmemx_describe_nics()),
                        dispatch_csv(r), dispatch_svg(c, r)};
     }
-
-    std::string quantize_;
 };
 
 }  // namespace

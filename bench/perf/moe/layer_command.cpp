@@ -66,6 +66,8 @@ Status write(const std::string& path, const std::string& text) {
 CLI::App* LayerCommand::declare(CLI::App& program) {
     CLI::App* app = program.add_subcommand(name_, description_);
     declare_options(*app, options_);
+    app->add_option("--quantize", quantize_, "Also measure rows of this type, with scales")
+        ->check(CLI::IsMember({"e4m3", "e5m2", "int8"}));
     return app;
 }
 

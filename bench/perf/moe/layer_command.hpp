@@ -29,6 +29,8 @@ protected:
         : name_(std::move(name)), description_(std::move(description)), receive_buffers_(receive_buffers) {}
 
     [[nodiscard]] const CombineOptions& options() const { return options_; }
+    // A type of quantized rows to measure, too; empty: none.
+    [[nodiscard]] const std::string& quantize() const { return quantize_; }
     // Collective.
     virtual Result<Outcome> measure(const Job& job, const CombineCase& c) = 0;
 
@@ -44,6 +46,7 @@ private:
     std::string description_;
     int receive_buffers_;
     CombineOptions options_;
+    std::string quantize_;
 };
 
 }  // namespace npushmem::perf

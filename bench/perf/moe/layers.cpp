@@ -119,17 +119,18 @@ std::optional<Difference> first_difference(const std::byte* row, const Expected&
 
 }  // namespace
 
-Result<std::unique_ptr<CombineLayer>> CombineLayer::create(const CombineCase& c, const CombineOptions& options,
-                                                           int pe) {
+Result<std::unique_ptr<CombineLayer>> CombineLayer::create(const CombineCase& c, const CombineOptions& options, int pe,
+                                                           std::int32_t combine_type) {
     std::unique_ptr<CombineLayer> layer(new CombineLayer(c, pe));
-    if (Status status = layer->open(options); !status.ok()) return status;
+    npushmemx_moe_config_t config = layer_config(c, options);
+    config.combine_type = combine_type;
+    if (Status status = layer->open(config); !status.ok()) return status;
     return layer;
 }
 
 CombineLayer::~CombineLayer() { npushmemx_moe_destroy(handle_); }
 
-Status CombineLayer::open(const CombineOptions& options) {
-    const npushmemx_moe_config_t config = layer_config(case_, options);
+Status CombineLayer::open(const npushmemx_moe_config_t& config) {
     per_rank_ = config.rows == NPUSHMEMX_MOE_ROW_PER_RANK;
     if (npushmemx_moe_create(&config, &handle_) != 0) return library_failure();
     if (npushmemx_moe_set_routing(handle_, case_.own_tokens(), case_.expert_ids.data(), case_.weights.data()) != 0) {

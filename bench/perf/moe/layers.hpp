@@ -30,8 +30,9 @@ struct Difference {
 // One MoE layer's combine.
 class CombineLayer {
 public:
-    // Collective. `c` must outlive the layer.
-    static Result<std::unique_ptr<CombineLayer>> create(const CombineCase& c, const CombineOptions& options, int pe);
+    // Collective. `c` must outlive the layer. combine_type: of the rows that return (npushmemx_moe_config_t).
+    static Result<std::unique_ptr<CombineLayer>> create(const CombineCase& c, const CombineOptions& options, int pe,
+                                                        std::int32_t combine_type = 0);
     CombineLayer(const CombineLayer&) = delete;
     CombineLayer& operator=(const CombineLayer&) = delete;
     ~CombineLayer();  // collective
@@ -55,7 +56,7 @@ public:
 
 private:
     CombineLayer(const CombineCase& c, int pe) : case_(c), pe_(pe) {}
-    Status open(const CombineOptions& options);
+    Status open(const npushmemx_moe_config_t& config);
     Status failure() const;
 
     const CombineCase& case_;

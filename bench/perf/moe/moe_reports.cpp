@@ -60,6 +60,12 @@ std::string results_section(const CombineResult& r) {
                               "processes;",
                               combine.median / best, streams ? "streaming" : "ordinary"));
     text += field("", "besides copying every row once, it reads each again to add it up");
+    if (!r.quantized_type.empty()) {
+        const bench::Summary quantized = bench::summarise(r.quantized);
+        text += field((r.quantized_type + " combine").c_str(), spread_text(quantized, r.payload_bytes));
+        text += field("ratio", fmt::format("to the combine of rows of the input type: {:.2f}, quantization included",
+                                           quantized.median / combine.median));
+    }
     text += control_section(r);
     return text + plans_section(r) + cache_section("x and two buffers", 3 * r.payload_bytes);
 }
@@ -103,6 +109,8 @@ std::string combine_csv(const CombineResult& result) {
     append_samples(csv, "memcpy_streaming", result.streaming, result.payload_bytes);
     append_samples(csv, "plan_2_gather", result.gathering, result.payload_bytes);
     append_samples(csv, "plan_1_reorder", result.reordering, result.payload_bytes);
+    if (!result.quantized_type.empty())
+        append_samples(csv, "combine_quantized", result.quantized, result.payload_bytes);
     return csv;
 }
 

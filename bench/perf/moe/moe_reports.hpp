@@ -18,6 +18,8 @@ struct CombineResult : PayloadResult {
     std::vector<double> combine;     // seconds per call, after a barrier before each
     std::vector<double> gathering;   // plan 2: rows packed per rank while they are copied
     std::vector<double> reordering;  // plan 1: rows put in order first, then copied
+    std::string quantized_type;      // empty: none was measured
+    std::vector<double> quantized;   // seconds per call in which rows of this type return
 };
 
 struct DispatchResult : PayloadResult {

@@ -4,14 +4,11 @@
 #include "bench/perf/job.hpp"
 
 namespace npushmem::perf {
-namespace {
 
 std::int32_t type_of_rows(const std::string& name) {
     if (name == "e4m3") return NPUSHMEMX_MOE_E4M3;
     return name == "e5m2" ? NPUSHMEMX_MOE_E5M2 : NPUSHMEMX_MOE_INT8;
 }
-
-}  // namespace
 
 Result<std::unique_ptr<QuantizedDispatch>> QuantizedDispatch::create(const CombineCase& c,
                                                                      npushmemx_moe_config_t config,

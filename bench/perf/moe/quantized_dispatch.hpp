@@ -15,6 +15,9 @@
 
 namespace npushmem::perf {
 
+// The type of quantized rows with this name: "e4m3", "e5m2" or "int8".
+std::int32_t type_of_rows(const std::string& name);
+
 class QuantizedDispatch {
 public:
     // Collective. type: "e4m3", "e5m2" or "int8"; in: the tokens of this PE; quantized_input: they are quantized once,

@@ -18,6 +18,12 @@ Status check_type(const char* field, ElementType type) {
                                         static_cast<std::int32_t>(type))};
 }
 
+Status check_type(const char* field, NarrowType type) {
+    if (is_valid(type)) return {};
+    return {Code::argument, fmt::format("moe: {} is {}, must be 0 (the input type), 4 (e4m3), 5 (e5m2) or 6 (int8)",
+                                        field, static_cast<std::int32_t>(type))};
+}
+
 }  // namespace
 
 Status CombineConfig::validate() const {
@@ -31,10 +37,8 @@ Status CombineConfig::validate() const {
     if (max_tokens < 1 || max_tokens > max_token_count) return refuse("max_tokens", max_tokens, 1, max_token_count);
     if (Status status = check_type("input type", input); !status.ok()) return status;
     if (Status status = check_type("output type", output); !status.ok()) return status;
-    if (!is_valid(dispatch_type))
-        return {Code::argument, fmt::format("moe: dispatch_type is {}, must be 0 (the input type), 4 (e4m3), 5 (e5m2) "
-                                            "or 6 (int8)",
-                                            static_cast<std::int32_t>(dispatch_type))};
+    if (Status status = check_type("dispatch_type", dispatch_type); !status.ok()) return status;
+    if (Status status = check_type("combine_type", combine_type); !status.ok()) return status;
     if (narrow_input && dispatch_type == NarrowType::none)
         return {
             Code::argument,

@@ -93,9 +93,6 @@ enum class RingPlace : std::int32_t { receiver = 0, sender = 1 };
 // token's experts; that rank adds up its experts' rows of the token and returns one row (rank_rows.hpp).
 enum class RowsPer : std::int32_t { choice = 0, rank = 1 };
 
-// Maximum number of choices per token.
-constexpr std::int32_t max_top_k = 64;
-
 struct CombineConfig {
     std::int32_t experts = 0;
     std::int32_t top_k = 0;
@@ -107,6 +104,7 @@ struct CombineConfig {
     RowsPer rows_per = RowsPer::choice;
     NarrowType dispatch_type = NarrowType::none;  // of the rows of a dispatch; none: `input`
     bool narrow_input = false;                    // a dispatch gets rows of dispatch_type, not of `input`
+    NarrowType combine_type = NarrowType::none;   // of the rows that return to their tokens' ranks; none: `input`
     std::int64_t scale_block = 0;                 // elements of a narrow row that share a scale; as NarrowLayout
     std::int64_t capacity = 0;                    // most rows that a dispatch may bring to one rank; 0: no dispatch
     std::int64_t ring_rows = 0;                   // of each ring; 0: about 256 KiB, in mode chunked two chunks
@@ -126,6 +124,8 @@ struct CombineConfig {
     [[nodiscard]] Bytes dispatched_row() const {
         return dispatch_type == NarrowType::none ? row_bytes() : narrow().row();
     }
+    // A row that returns.
+    [[nodiscard]] Bytes returned_row() const { return combine_type == NarrowType::none ? row_bytes() : narrow().row(); }
     // True if the dispatch quantises the rows that it gets.
     [[nodiscard]] bool quantises() const { return dispatch_type != NarrowType::none && !narrow_input; }
     [[nodiscard]] Bytes given_row() const { return narrow_input ? narrow().row() : row_bytes(); }

@@ -8,85 +8,10 @@
 #include <limits>
 
 #include "core/moe/common/float_vectors.hpp"
+#include "core/moe/common/narrow_element.hpp"
 
 namespace npushmem::moe {
 namespace {
-
-constexpr std::uint32_t magnitude_bits = 0x7FFFFFFFU;
-constexpr std::uint32_t infinity_bits = 0x7F800000U;
-
-// The types: conversions of one element or of a vector of them, to and from the low byte of a word. As in element.hpp
-// they are selects without branches.
-
-// A float of 8 bits, with the patterns of its largest number and of infinity and NaN.
-template <std::uint32_t bias, std::uint32_t fraction_bits, std::uint32_t highest, std::uint32_t infinity,
-          std::uint32_t nan>
-struct Float8 {
-    static constexpr bool holds_nan = true;
-    static constexpr std::uint32_t shift = 23 - fraction_bits;
-    static constexpr std::uint32_t smallest_normal = (128 - bias) << 23;
-    // Below the smallest normal number the step is 2^(1 - bias - fraction_bits), that of a float next to this one:
-    // adding it rounds.
-    static constexpr std::uint32_t rounding = (151 - bias - fraction_bits) << 23;
-    static constexpr std::uint32_t below_half = (1U << (shift - 1)) - 1;
-
-    template <class Bits, class Float>
-    [[gnu::always_inline]] static void narrow(Bits& byte, const Float& value) {
-        const Bits zero = {};
-        const Bits bits = __builtin_bit_cast(Bits, value);
-        const Bits magnitude = bits & magnitude_bits;
-        const Bits clamped = magnitude < smallest_normal ? magnitude : zero + smallest_normal;
-        const Float sum = __builtin_bit_cast(Float, clamped) + std::bit_cast<float>(rounding);
-        const Bits tiny = __builtin_bit_cast(Bits, sum) - rounding;
-        const Bits rounded = (magnitude + below_half + ((magnitude >> shift) & 1U)) >> shift;
-        const Bits normal = rounded - ((127 - bias) << fraction_bits);
-        const Bits number = magnitude < smallest_normal ? tiny : normal;
-        const Bits finite = number < highest ? number : zero + highest;
-        const Bits special = magnitude > infinity_bits ? zero + nan : zero + infinity;
-        byte = (bits >> 24 & 0x80U) | (magnitude >= infinity_bits ? special : finite);
-    }
-    // The bits at the place of a float's are too small by a power of two, denormals included.
-    template <class Bits, class Float>
-    [[gnu::always_inline]] static void widen(Float& value, const Bits& byte) {
-        const Bits magnitude = (byte & 0x7FU) << shift;
-        const Float scaled = __builtin_bit_cast(Float, magnitude) * std::bit_cast<float>((254 - bias) << 23);
-        const Bits finite = __builtin_bit_cast(Bits, scaled);
-        const Bits special = magnitude | infinity_bits;
-        const Bits unsigned_bits = magnitude >= infinity << shift ? special : finite;
-        const Bits bits = (byte & 0x80U) << 24 | unsigned_bits;
-        value = __builtin_bit_cast(Float, bits);
-    }
-};
-
-// E4M3 has no infinity: one becomes a NaN.
-struct E4m3 : Float8<7, 3, 0x7E, 0x7F, 0x7F> {
-    static constexpr float largest = 448.0F;
-};
-struct E5m2 : Float8<15, 2, 0x7B, 0x7C, 0x7E> {
-    static constexpr float largest = 57344.0F;
-};
-
-struct Int8 {
-    static constexpr float largest = 127.0F;
-    static constexpr bool holds_nan = false;
-
-    // The step of a float next to 1.5 * 2^23 is 1, so adding that rounds. A NaN becomes 0.
-    template <class Bits, class Float>
-    [[gnu::always_inline]] static void narrow(Bits& byte, const Float& value) {
-        const Float most = Float{} + largest;
-        const Float number = value == value ? value : Float{};
-        const Float above = number < -most ? -most : number;
-        const Float in_range = above > most ? most : above;
-        const Float sum = in_range + 0x1.8p23F;
-        byte = (__builtin_bit_cast(Bits, sum) - 0x4B400000U) & 0xFFU;
-    }
-    // The same the other way: the byte with its sign changed is 0 to 255, from -128 on.
-    template <class Bits, class Float>
-    [[gnu::always_inline]] static void widen(Float& value, const Bits& byte) {
-        const Bits shifted = (byte ^ 0x80U) + (0x4B400000U - 0x80U);
-        value = __builtin_bit_cast(Float, shifted) - 0x1.8p23F;
-    }
-};
 
 // Loops over `count` elements, a multiple of Vector::lanes.
 
@@ -195,9 +120,88 @@ template <class Vector, class Narrow, class Wide>
     }
 }
 
+// The sum of weighted rows. A tile stays in registers where all its elements have one scale.
+
+constexpr std::size_t tile = 64;
+
+struct NarrowRow {
+    const std::uint8_t* elements;
+    const std::byte* scales;
+    float weight;
+
+    [[gnu::always_inline]] [[nodiscard]] float scale(std::size_t block) const {
+        float value;
+        std::memcpy(&value, scales + block * sizeof value, sizeof value);
+        return value;
+    }
+};
+
+[[gnu::always_inline]] inline NarrowRow narrow_row(const void* row, float weight, std::size_t columns) {
+    const auto* bytes = static_cast<const std::byte*>(row);
+    const Bytes scales = aligned_up(Bytes{columns}, sizeof(float));
+    return {reinterpret_cast<const std::uint8_t*>(bytes), bytes + scales.value(), weight};
+}
+
+// One column.
+template <class Narrow, class Output>
+[[gnu::always_inline]] inline void sum_column(Output* out, const void* const* rows, const float* weights,
+                                              std::size_t count, const SumShape& shape, std::size_t column) {
+    float sum = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const NarrowRow row = narrow_row(rows[i], weights[i], shape.columns);
+        float value;
+        Narrow::widen(value, std::uint32_t{row.elements[column]});
+        value *= row.scale(column / shape.scale_block);
+        value *= row.weight;
+        sum += value;
+    }
+    OneFloat::store(out + column, sum);
+}
+
+template <class Vector, class Narrow, class Output>
+[[gnu::always_inline]] inline void sum_tile(Output* out, const void* const* rows, const float* weights,
+                                            std::size_t count, const SumShape& shape, std::size_t first) {
+    constexpr std::size_t vectors = tile / Vector::lanes;
+    typename Vector::Float sums[vectors] = {};
+    for (std::size_t i = 0; i < count; ++i) {
+        const NarrowRow row = narrow_row(rows[i], weights[i], shape.columns);
+        const float scale = row.scale(first / shape.scale_block);
+#pragma GCC unroll 16
+        for (std::size_t v = 0; v < vectors; ++v) {
+            typename Vector::Bits byte;
+            Vector::load(byte, row.elements + first + v * Vector::lanes);
+            typename Vector::Float value;
+            Narrow::widen(value, byte);
+            value *= scale;
+            value *= row.weight;
+            sums[v] += value;
+        }
+    }
+#pragma GCC unroll 16
+    for (std::size_t v = 0; v < vectors; ++v) Vector::store(out + first + v * Vector::lanes, sums[v]);
+}
+
+template <class Vector, class Narrow, class Output>
+[[gnu::always_inline]] inline void sum_rows(void* to, const void* const* rows, const float* weights, std::size_t count,
+                                            const SumShape& shape, const std::span<const void* const>& next) {
+    auto* out = static_cast<Output*>(to);
+    const bool one_scale = shape.scale_block % tile == 0 || shape.scale_block >= shape.columns;
+    const std::size_t whole = one_scale ? shape.columns - shape.columns % tile : 0;
+    for (std::size_t first = 0; first < whole; first += tile) {
+        for (const void* row : next) __builtin_prefetch(static_cast<const std::byte*>(row) + first, 0, 2);
+        sum_tile<Vector, Narrow>(out, rows, weights, count, shape, first);
+    }
+    for (std::size_t c = whole; c < shape.columns; ++c) sum_column<Narrow>(out, rows, weights, count, shape, c);
+}
+
 // The CPUs.
 
 struct AnyCpu {
+    template <class Narrow, class Output>
+    static void reduce(void* out, const void* const* rows, const float* weights, std::size_t count,
+                       const SumShape& shape, std::span<const void* const> next) {
+        sum_rows<FloatVectors<Lanes4>, Narrow, Output>(out, rows, weights, count, shape, next);
+    }
     template <class Narrow, class Wide>
     static void quantize(const NarrowLayout& layout, const void* wide, std::byte* narrow) {
         quantize_row<FloatVectors<Lanes4>, Narrow, Wide>(layout, wide, narrow);
@@ -210,6 +214,12 @@ struct AnyCpu {
 
 #if defined(__x86_64__)
 struct CpuWithAvx2 {
+    template <class Narrow, class Output>
+    [[gnu::target("avx2")]] static void reduce(void* out, const void* const* rows, const float* weights,
+                                               std::size_t count, const SumShape& shape,
+                                               std::span<const void* const> next) {
+        sum_rows<FloatVectors<Lanes8>, Narrow, Output>(out, rows, weights, count, shape, next);
+    }
     template <class Narrow, class Wide>
     [[gnu::target("avx2")]] static void quantize(const NarrowLayout& layout, const void* wide, std::byte* narrow) {
         quantize_row<FloatVectors<Lanes8>, Narrow, Wide>(layout, wide, narrow);
@@ -221,6 +231,13 @@ struct CpuWithAvx2 {
 };
 
 struct CpuWithAvx512 {
+    template <class Narrow, class Output>
+    [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void reduce(void* out, const void* const* rows,
+                                                                             const float* weights, std::size_t count,
+                                                                             const SumShape& shape,
+                                                                             std::span<const void* const> next) {
+        sum_rows<FloatVectors<Lanes16>, Narrow, Output>(out, rows, weights, count, shape, next);
+    }
     template <class Narrow, class Wide>
     [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void quantize(const NarrowLayout& layout,
                                                                                const void* wide, std::byte* narrow) {
@@ -234,45 +251,50 @@ struct CpuWithAvx512 {
 };
 #endif
 
+template <class Cpu, class Narrow, class Wide>
+NarrowFunctions functions() {
+    return {&Cpu::template quantize<Narrow, Wide>, &Cpu::template dequantize<Narrow, Wide>,
+            &Cpu::template reduce<Narrow, Wide>};
+}
+
 template <class Cpu, class Narrow>
-NarrowConversion from_type(ElementType wide) {
+NarrowFunctions for_wide(ElementType wide) {
     switch (wide) {
-        case ElementType::bfloat16:
-            return {&Cpu::template quantize<Narrow, Bfloat16>, &Cpu::template dequantize<Narrow, Bfloat16>};
-        case ElementType::half: return {&Cpu::template quantize<Narrow, Half>, &Cpu::template dequantize<Narrow, Half>};
+        case ElementType::bfloat16: return functions<Cpu, Narrow, Bfloat16>();
+        case ElementType::half: return functions<Cpu, Narrow, Half>();
         case ElementType::float32: break;
     }
-    return {&Cpu::template quantize<Narrow, float>, &Cpu::template dequantize<Narrow, float>};
+    return functions<Cpu, Narrow, float>();
 }
 
 template <class Cpu>
-NarrowConversion to_type(NarrowType type, ElementType wide) {
+NarrowFunctions for_types(NarrowType type, ElementType wide) {
     switch (type) {
-        case NarrowType::e5m2: return from_type<Cpu, E5m2>(wide);
-        case NarrowType::int8: return from_type<Cpu, Int8>(wide);
+        case NarrowType::e5m2: return for_wide<Cpu, E5m2>(wide);
+        case NarrowType::int8: return for_wide<Cpu, Int8>(wide);
         case NarrowType::e4m3:
         case NarrowType::none: break;
     }
-    return from_type<Cpu, E4m3>(wide);
+    return for_wide<Cpu, E4m3>(wide);
 }
 
 #if defined(__x86_64__)
-constexpr std::array<NarrowVariant, 3> conversions{
-    {{"avx512", &to_type<CpuWithAvx512>}, {"avx2", &to_type<CpuWithAvx2>}, {"portable", &to_type<AnyCpu>}}};
+constexpr std::array<NarrowVariant, 3> variants{
+    {{"avx512", &for_types<CpuWithAvx512>}, {"avx2", &for_types<CpuWithAvx2>}, {"portable", &for_types<AnyCpu>}}};
 #else
-constexpr std::array<NarrowVariant, 1> conversions{{{"portable", &to_type<AnyCpu>}}};
+constexpr std::array<NarrowVariant, 1> variants{{{"portable", &for_types<AnyCpu>}}};
 #endif
 
 }  // namespace
 
 std::span<const NarrowVariant> narrow_variants() {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") == 0) return std::span(conversions).last(1);
+    if (__builtin_cpu_supports("avx2") == 0) return std::span(variants).last(1);
     const bool avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
                         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
-    if (!avx512) return std::span(conversions).last(2);
+    if (!avx512) return std::span(variants).last(2);
 #endif
-    return conversions;
+    return variants;
 }
 
 }  // namespace npushmem::moe

@@ -26,6 +26,7 @@
 #include <string_view>
 
 #include "core/moe/common/element.hpp"
+#include "core/moe/common/reduce.hpp"
 
 namespace npushmem::moe {
 
@@ -65,24 +66,25 @@ private:
     std::size_t block_;
 };
 
-// Converts one row. `wide`: [hidden] of the element type that the function was chosen for; `narrow`: layout.row()
-// bytes, aligned to 4.
-struct NarrowConversion {
+// Functions for one type of quantized rows and one element type. quantize and dequantize convert one row; `wide`:
+// [hidden]; `narrow`: layout.row() bytes, aligned to 4. reduce sums quantized rows to the element type.
+struct NarrowFunctions {
     void (*quantize)(const NarrowLayout& layout, const void* wide, std::byte* narrow);
     void (*dequantize)(const NarrowLayout& layout, const std::byte* narrow, void* wide);
+    ReduceFunction reduce;
 };
 
 // type: not none.
 struct NarrowVariant {
     std::string_view name;
-    NarrowConversion (*conversion)(NarrowType type, ElementType wide);
+    NarrowFunctions (*functions)(NarrowType type, ElementType wide);
 };
 
 // The variants that this CPU can run, fastest first; the last one runs everywhere. All give the same bits.
 std::span<const NarrowVariant> narrow_variants();
 
-inline NarrowConversion best_conversion(NarrowType type, ElementType wide) {
-    return narrow_variants().front().conversion(type, wide);
+inline NarrowFunctions best_narrow(NarrowType type, ElementType wide) {
+    return narrow_variants().front().functions(type, wide);
 }
 
 }  // namespace npushmem::moe

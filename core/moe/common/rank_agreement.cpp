@@ -11,12 +11,14 @@ namespace npushmem::moe {
 namespace {
 
 constexpr std::array<const char*, std::tuple_size_v<decltype(AgreementRecord::values)>> agreement_fields{
-    "experts",   "top_k",    "hidden",       "max_tokens",       "input type", "output type",   "mode",       "audit",
-    "ring_rows", "capacity", "chunk_tokens", "the ring's place", "rows",       "dispatch_type", "scale_block"};
+    "experts", "top_k",         "hidden",       "max_tokens", "input type",   "output type",
+    "mode",    "audit",         "ring_rows",    "capacity",   "chunk_tokens", "the ring's place",
+    "rows",    "dispatch_type", "combine_type", "scale_block"};
 
 // Elements that share a scale, so that different values for the same layout agree; 0 without scales.
 std::int64_t block_of(const CombineConfig& config) {
-    return config.dispatch_type == NarrowType::none ? 0 : static_cast<std::int64_t>(config.narrow().block());
+    const bool scales = config.dispatch_type != NarrowType::none || config.combine_type != NarrowType::none;
+    return scales ? static_cast<std::int64_t>(config.narrow().block()) : 0;
 }
 
 AgreementRecord record_of(const CombineConfig& config, const Status& own) {
@@ -35,6 +37,7 @@ AgreementRecord record_of(const CombineConfig& config, const Status& own) {
                      static_cast<std::int64_t>(config.ring_place),
                      static_cast<std::int64_t>(config.rows_per),
                      static_cast<std::int64_t>(config.dispatch_type),
+                     static_cast<std::int64_t>(config.combine_type),
                      block_of(config)};
     record.refused = static_cast<std::int32_t>(own.code());
     own.message().copy(record.reason.data(), record.reason.size() - 1);

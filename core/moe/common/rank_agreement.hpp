@@ -31,9 +31,9 @@ inline bool abort_received(const std::uint64_t* word) {
 
 // The record that a rank publishes. Its layout is the same in every process of a job.
 struct AgreementRecord {
-    std::array<std::int64_t, 15> values{};  // in the order of agreement_fields
+    std::array<std::int64_t, 16> values{};  // in the order of agreement_fields
     std::int32_t refused = 0;               // code with which this rank rejects its own arguments; 0: it accepts them
-    std::array<char, 260> reason{};         // text of that rejection, terminated
+    std::array<char, 252> reason{};         // text of that rejection, terminated
 };
 static_assert(sizeof(AgreementRecord) == 384);
 

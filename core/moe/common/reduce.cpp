@@ -49,9 +49,9 @@ template <class Input, class Output>
 
 struct Portable {
     template <class Input, class Output>
-    static void run(void* out, const void* const* rows, const float* weights, std::size_t count, std::size_t columns,
+    static void run(void* out, const void* const* rows, const float* weights, std::size_t count, const SumShape& shape,
                     std::span<const void* const>) {
-        reduce_columns<Input, Output>(out, rows, weights, count, columns);
+        reduce_columns<Input, Output>(out, rows, weights, count, shape.columns);
     }
 };
 
@@ -155,8 +155,8 @@ struct Vector : FloatVectors<Lanes> {
 struct Avx2 {
     template <class Input, class Output>
     [[gnu::target("avx2")]] static void run(void* out, const void* const* rows, const float* weights, std::size_t count,
-                                            std::size_t columns, std::span<const void* const> next) {
-        Vector<Lanes8>::reduce<Input, Output>(out, rows, weights, count, columns, next);
+                                            const SumShape& shape, std::span<const void* const> next) {
+        Vector<Lanes8>::reduce<Input, Output>(out, rows, weights, count, shape.columns, next);
     }
 };
 
@@ -164,9 +164,9 @@ struct Avx512 {
     template <class Input, class Output>
     [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void run(void* out, const void* const* rows,
                                                                           const float* weights, std::size_t count,
-                                                                          std::size_t columns,
+                                                                          const SumShape& shape,
                                                                           std::span<const void* const> next) {
-        Vector<Lanes16>::reduce<Input, Output>(out, rows, weights, count, columns, next);
+        Vector<Lanes16>::reduce<Input, Output>(out, rows, weights, count, shape.columns, next);
     }
 };
 #endif

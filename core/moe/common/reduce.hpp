@@ -10,16 +10,27 @@
 #include <span>
 #include <string_view>
 
-#include "core/moe/common/combine_config.hpp"
 #include "core/moe/common/element.hpp"
+#include "core/moe/common/routing.hpp"
 
 namespace npushmem::moe {
 
-// out[c] = sum over i of weights[i] * rows[i][c], c < columns. Each pointer needs only its element type's alignment.
-// With count 0 the output is zero. `next`: rows of the next call, of as many columns; they are loaded into the cache
-// meanwhile.
+// The columns of a sum, and of quantized rows the elements that share a scale.
+struct SumShape {
+    std::size_t columns = 0;
+    std::size_t scale_block = 0;
+};
+
+// out[c] = sum over i of weights[i] * rows[i][c], c < columns. The value of a quantized row's element is its own times
+// its scale, in float. Each pointer needs only its element type's alignment. With count 0 the output is zero. `next`:
+// rows of the next call, of as many columns; they are loaded into the cache meanwhile.
 using ReduceFunction = void (*)(void* out, const void* const* rows, const float* weights, std::size_t count,
-                                std::size_t columns, std::span<const void* const> next);
+                                const SumShape& shape, std::span<const void* const> next);
+
+struct Reduction {
+    ReduceFunction function = nullptr;
+    SumShape shape;
+};
 
 // The rows of one sum.
 struct WeightedRows {
@@ -34,10 +45,10 @@ struct WeightedRows {
 };
 
 // Computes the sums begin to end - 1: gather(i, rows) adds the rows of sum i, and target(i) is the address of its
-// output.
-template <class Gather, class Target>
-void reduce_each(ReduceFunction reduce, Elements columns, std::uint64_t begin, std::uint64_t end, const Gather& gather,
-                 const Target& target) {
+// output, which complete(i) may use.
+template <class Gather, class Target, class Complete>
+void reduce_each(const Reduction& reduction, std::uint64_t begin, std::uint64_t end, const Gather& gather,
+                 const Target& target, const Complete& complete) {
     std::array<WeightedRows, 2> sums;
     if (begin < end) gather(begin, sums[begin % 2]);
     for (std::uint64_t i = begin; i < end; ++i) {
@@ -45,8 +56,9 @@ void reduce_each(ReduceFunction reduce, Elements columns, std::uint64_t begin, s
         WeightedRows& next = sums[(i + 1) % 2];
         next.count = 0;
         if (i + 1 < end) gather(i + 1, next);
-        reduce(target(i), sum.rows.data(), sum.weights.data(), sum.count, columns.value(),
-               std::span(next.rows).first(next.count));
+        reduction.function(target(i), sum.rows.data(), sum.weights.data(), sum.count, reduction.shape,
+                           std::span(next.rows).first(next.count));
+        complete(i);
     }
 }
 

@@ -11,6 +11,9 @@
 
 namespace npushmem::moe {
 
+// Maximum number of choices per token.
+constexpr std::int32_t max_top_k = 64;
+
 // The expert id of an absent choice: the token uses one expert less.
 constexpr std::int32_t no_expert = -1;
 

@@ -62,9 +62,9 @@ void reduce_share(Core& core, const CombineReceive& receive, const TokenRange& r
     const std::uint64_t first = range.begin.value();
     const std::uint64_t tokens = range.end.value() - first;
     reduce_each(
-        receive.reduce, receive.columns, first + tokens * index / cores, first + tokens * (index + 1) / cores,
+        receive.reduction, first + tokens * index / cores, first + tokens * (index + 1) / cores,
         [&](std::uint64_t token, WeightedRows& rows) { gather_rows(receive, token, rows); },
-        [&](std::uint64_t token) { return receive.out + receive.out_row.value() * token; });
+        [&](std::uint64_t token) { return receive.out + receive.out_row.value() * token; }, [](std::uint64_t) {});
 }
 
 }  // namespace npushmem::moe

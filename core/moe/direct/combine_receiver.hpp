@@ -23,10 +23,9 @@ struct CombineReceive {
     const float* weights = nullptr;         // [tokens, top_k]
     Tokens tokens;
     std::int32_t top_k = 0;
-    std::byte* out = nullptr;  // [tokens, columns] of the output type
-    Elements columns;
+    std::byte* out = nullptr;  // [tokens, columns of the reduction] of the output type
     Bytes out_row;
-    ReduceFunction reduce = nullptr;
+    Reduction reduction;
     std::chrono::nanoseconds timeout{0};  // per source; 0: the device's limit
 };
 

@@ -24,17 +24,28 @@ const std::byte* row_address(const CombineSend& send, std::uint64_t row) {
     return send.x + bytes_of(Rows{row}, send.layout.row_bytes()).value();
 }
 
-// Computes the rows of a fragment of send.sums; target(row) is the address of the result.
+// Computes the rows of a fragment of send.computed; target(row) is the address of the result.
 template <class Target>
-void sum_rows(const CombineSend& send, Fragment fragment, const Target& target) {
-    const RowSums& sums = send.sums;
+void compute_rows(const Core& core, const CombineSend& send, Fragment fragment, const Target& target) {
+    const ComputedRows& computed = send.computed;
+    const std::uint64_t begin = fragment.first.value();
+    const std::uint64_t end = (fragment.first + fragment.count).value();
+    const auto address = [&](std::uint64_t row) { return send.x + bytes_of(Rows{row}, computed.x_row).value(); };
+    if (computed.first == nullptr) {
+        for (std::uint64_t row = begin; row < end; ++row) computed.quantise(computed.narrow, address(row), target(row));
+        return;
+    }
     const auto gather = [&](std::uint64_t row, WeightedRows& rows) {
-        for (std::uint64_t i = sums.first[row]; i < sums.first[row + 1]; ++i) {
-            rows.add(row_address(send, sums.parts[i]), sums.weights[sums.parts[i]]);
+        for (std::uint64_t i = computed.first[row]; i < computed.first[row + 1]; ++i) {
+            rows.add(address(computed.parts[i]), computed.weights[computed.parts[i]]);
         }
     };
-    reduce_each(sums.reduce, sums.columns, fragment.first.value(), (fragment.first + fragment.count).value(), gather,
-                target);
+    if (computed.quantise == nullptr)
+        return reduce_each(computed.sum, begin, end, gather, target, [](std::uint64_t) {});
+    float* const floats = computed.floats + static_cast<std::size_t>(core.index()) * computed.narrow.hidden();
+    reduce_each(
+        computed.sum, begin, end, gather, [&](std::uint64_t) { return floats; },
+        [&](std::uint64_t row) { computed.quantise(computed.narrow, floats, target(row)); });
 }
 
 // The copy routes. Each gets put() for every fragment of one destination, and then finish().
@@ -85,14 +96,14 @@ private:
     std::byte* remote_;
 };
 
-// Adds rows up where the sums go, without a copy.
-class SummedRows {
+// Computes rows where they go, without a copy.
+class ComputedRoute {
 public:
-    SummedRows(Core& core, const CombineSend& send, int destination)
+    ComputedRoute(Core& core, const CombineSend& send, int destination)
         : core_(core), send_(send), remote_(core.remote(send.region, destination)) {}
 
     void put(Fragment fragment) {
-        sum_rows(send_, fragment, [&](std::uint64_t row) {
+        compute_rows(core_, send_, fragment, [&](std::uint64_t row) {
             return remote_ + send_.layout.slot(send_.epoch, slot_of(core_, send_, row)).value();
         });
     }
@@ -221,7 +232,7 @@ void send_rows(Core& core, const CombineSend& send, int destination, const Share
 }
 
 void copy_to(Core& core, const CombineSend& send, int destination, const Share& share) {
-    if (send.sums.first != nullptr) return send_rows<SummedRows>(core, send, destination, share);
+    if (send.computed.any()) return send_rows<ComputedRoute>(core, send, destination, share);
     switch (send.route) {
         case CopyRoute::staged: return send_rows<StagedRows>(core, send, destination, share);
         case CopyRoute::direct: return send_rows<DirectRows>(core, send, destination, share);
@@ -262,12 +273,12 @@ CombineSend send_from(const CombinePlan& plan, const SlotLayout& layout) {
     return send;
 }
 
-void moe_combine_sum_rows(Core& core, const CombineSend& send, std::uint64_t rows, std::byte* target) {
+void moe_combine_compute_rows(Core& core, const CombineSend& send, std::uint64_t rows, std::byte* target) {
     const auto cores = static_cast<std::uint64_t>(core.count());
     const auto index = static_cast<std::uint64_t>(core.index());
     const std::uint64_t first = rows * index / cores;
-    sum_rows(send, {Rows{first}, Rows{rows * (index + 1) / cores - first}},
-             [&](std::uint64_t row) { return target + bytes_of(Rows{row}, send.layout.row_bytes()).value(); });
+    compute_rows(core, send, {Rows{first}, Rows{rows * (index + 1) / cores - first}},
+                 [&](std::uint64_t row) { return target + bytes_of(Rows{row}, send.layout.row_bytes()).value(); });
 }
 
 std::uint64_t* own_signal(const CombineSend& send, int rank) {

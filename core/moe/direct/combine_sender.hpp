@@ -8,6 +8,7 @@
 
 #include "core/moe/common/combine_config.hpp"
 #include "core/moe/common/combine_plan.hpp"
+#include "core/moe/common/narrow_rows.hpp"
 #include "core/moe/common/rank_agreement.hpp"
 #include "core/moe/common/reduce.hpp"
 #include "core/moe/common/slot_layout.hpp"
@@ -16,20 +17,26 @@
 
 namespace npushmem::moe {
 
-// Rows to send that are weighted sums of rows of x: one row per (token, rank). The arrays are as in RankRows.
-struct RowSums {
-    const std::uint64_t* first = nullptr;  // null: the rows to send are the rows of x
+// Rows to send that are computed from rows of x: weighted sums (one row per (token, rank)), quantised rows, or both.
+struct ComputedRows {
+    // Sums, with arrays as in RankRows; `first` null: row i is row i of x.
+    const std::uint64_t* first = nullptr;
     const std::uint32_t* parts = nullptr;
     const float* weights = nullptr;
-    ReduceFunction reduce = nullptr;  // to the element type of x
-    Elements columns;
+    Reduction sum;                                           // to the element type of x; to float if quantised
+    decltype(NarrowFunctions::quantize) quantise = nullptr;  // from the element type of x, or from a sum's floats
+    NarrowLayout narrow{1, 0};
+    float* floats = nullptr;  // both: [cores, hidden]
+    Bytes x_row;              // of x
+
+    [[nodiscard]] bool any() const { return first != nullptr || quantise != nullptr; }
 };
 
 // Arguments of the sender. Tables and slots are as in combine_plan.hpp and have been checked. They and x must stay
 // unchanged until the launch ends.
 struct CombineSend {
     const std::byte* x = nullptr;
-    RowSums sums;                                // of x; only without host_served, and not in route staged
+    ComputedRows computed;                       // from x; only without host_served, and not in route staged
     const std::int32_t* offset_table = nullptr;  // [num_local_experts, num_ranks]
     const std::int32_t* length_table = nullptr;  // same
     const std::uint32_t* slots = nullptr;        // [rows to send]
@@ -47,8 +54,8 @@ struct CombineSend {
 // result points into the plan.
 CombineSend send_from(const CombinePlan& plan, const SlotLayout& layout);
 
-// Kernel, for any number of cores: computes `rows` rows of send.sums, one behind the other.
-void moe_combine_sum_rows(npu::Core& core, const CombineSend& send, std::uint64_t rows, std::byte* target);
+// Kernel, for any number of cores: computes `rows` rows of send.computed, one behind the other.
+void moe_combine_compute_rows(npu::Core& core, const CombineSend& send, std::uint64_t rows, std::byte* target);
 
 // This rank's signal word in the receive memory of `rank`.
 std::uint64_t* own_signal(const CombineSend& send, int rank);

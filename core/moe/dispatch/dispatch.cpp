@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "core/moe/common/rank_agreement.hpp"
@@ -20,7 +19,7 @@ constexpr auto canary_byte = std::byte{0xC5};
 
 Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device,
                    PublishedFailures& failures, const DispatchLayout& layout, SymmetricBlock region,
-                   RowMemory quantised)
+                   PrivateRows quantised)
     : config_(config),
       transport_(config.transport(memory.n_pes())),
       memory_(memory),
@@ -29,25 +28,21 @@ Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::De
       layout_(layout),
       region_(std::move(region)),
       results_(layout_, placement_, transport_.slots()),
-      quantize_(best_conversion(config.dispatch_type, config.input).quantize),
+      quantize_(best_narrow(config.dispatch_type, config.input).quantize),
       quantised_(std::move(quantised)),
       launches_(memory, device, region_.data()) {}
 
-Result<RowMemory> allocate_rows(Rows rows, Bytes row) {
-    RowMemory memory(new (std::nothrow) std::byte[bytes_of(rows, row).value()]);
-    if (memory != nullptr) return memory;
-    return Status{Code::memory, fmt::format("moe: this process cannot allocate private memory for {} rows of {} bytes",
-                                            rows.value(), row.value())};
-}
-
-Result<RowMemory> Dispatch::memory_for_quantised(const CombineConfig& config) {
-    if (!config.validate().ok() || config.capacity == 0 || !config.quantises()) return RowMemory{};
-    return allocate_rows(Rows{static_cast<std::uint64_t>(config.max_tokens)}, config.dispatched_row());
+Result<PrivateRows> Dispatch::memory_for_quantised(const CombineConfig& config) {
+    PrivateRows rows;
+    if (!config.validate().ok() || config.capacity == 0 || !config.quantises()) return rows;
+    const Rows tokens{static_cast<std::uint64_t>(config.max_tokens)};
+    if (Status s = rows.reserve(tokens, config.dispatched_row()); !s.ok()) return s;
+    return rows;
 }
 
 Result<std::unique_ptr<Dispatch>> Dispatch::create(const CombineConfig& config, SymmetricMemory& memory,
                                                    npu::Device& device, PublishedFailures& failures,
-                                                   RowMemory quantised) {
+                                                   PrivateRows quantised) {
     const DispatchLayout layout(memory.n_pes(), config.transport(memory.n_pes()).experts,
                                 Rows{static_cast<std::uint64_t>(config.capacity)}, config.dispatched_row(),
                                 config.rows_per == RowsPer::rank ? config.top_k : 0);
@@ -88,12 +83,12 @@ void Dispatch::prepare_rows(const RankRouting& own) {
 
 // The rows to send: those of `in`, or quantised ones, once for each token.
 const std::byte* Dispatch::rows_to_send(const std::byte* in, std::size_t tokens) {
-    if (quantised_ == nullptr || tokens == 0) return in;
+    if (quantised_.data() == nullptr || tokens == 0) return in;
     const NarrowLayout layout = config_.narrow();
     const std::size_t narrow = layout.row().value();
     for (std::size_t token = 0; token < tokens; ++token)
-        quantize_(layout, in + token * config_.row_bytes().value(), quantised_.get() + token * narrow);
-    return quantised_.get();
+        quantize_(layout, in + token * config_.row_bytes().value(), quantised_.data() + token * narrow);
+    return quantised_.data();
 }
 
 DispatchWork Dispatch::work_of(const std::byte* in, const RankRouting& own) {

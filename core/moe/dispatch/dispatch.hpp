@@ -11,6 +11,7 @@
 
 #include "core/moe/common/combine_config.hpp"
 #include "core/moe/common/combine_plan.hpp"
+#include "core/moe/common/private_rows.hpp"
 #include "core/moe/common/rank_agreement.hpp"
 #include "core/moe/common/rank_rows.hpp"
 #include "core/moe/common/symmetric_memory.hpp"
@@ -19,11 +20,6 @@
 #include "npushmem/npu/device.hpp"
 
 namespace npushmem::moe {
-
-using RowMemory = std::unique_ptr<std::byte[]>;
-
-// Private memory, not cleared.
-Result<RowMemory> allocate_rows(Rows rows, Bytes row);
 
 // The collective protocol of a dispatch: calls, their agreement, and failures. DispatchLaunches runs the kernels, and
 // DispatchResults holds what they compute.
@@ -35,13 +31,13 @@ Result<RowMemory> allocate_rows(Rows rows, Bytes row);
 // of step; every later call then fails until reset().
 class Dispatch {
 public:
-    // Not collective. The memory in which a rank quantises its tokens; null if it does not.
-    static Result<RowMemory> memory_for_quantised(const CombineConfig& config);
+    // Not collective. The memory in which a rank quantises its tokens; empty if it does not.
+    static Result<PrivateRows> memory_for_quantised(const CombineConfig& config);
     // All ranks have agreed on `config`, which has a capacity, and have the memory for quantised rows. The other
     // arguments must outlive the object.
     static Result<std::unique_ptr<Dispatch>> create(const CombineConfig& config, SymmetricMemory& memory,
                                                     npu::Device& device, PublishedFailures& failures,
-                                                    RowMemory quantised);
+                                                    PrivateRows quantised);
 
     Dispatch(const Dispatch&) = delete;
     Dispatch& operator=(const Dispatch&) = delete;
@@ -65,7 +61,7 @@ public:
 
 private:
     Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device, PublishedFailures& failures,
-             const DispatchLayout& layout, SymmetricBlock region, RowMemory quantised);
+             const DispatchLayout& layout, SymmetricBlock region, PrivateRows quantised);
 
     Status check(const std::byte* in, const RankRouting& own) const;
     void prepare_rows(const RankRouting& own);
@@ -85,8 +81,8 @@ private:
     const DispatchLayout layout_;
     SymmetricBlock region_;
     DispatchResults results_;
-    decltype(NarrowConversion::quantize) quantize_;
-    RowMemory quantised_;  // this rank's tokens in the dispatch type; null if it does not quantise them
+    decltype(NarrowFunctions::quantize) quantize_;
+    PrivateRows quantised_;  // this rank's tokens in the dispatch type; empty if it does not quantise them
     ReceivedRows rows_;
     std::vector<Choice> row_choices_;  // one row per rank: of the rows that this rank sends
     DispatchWork work_;                // of the current call

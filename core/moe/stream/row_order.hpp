@@ -46,12 +46,12 @@ constexpr RingShape row_ring_shape(Bytes row, Rows most, Rows ring_rows) {
 // ranks, so that a rank can send one chunk while the receiver adds up the other.
 inline RingShape ring_shape(const CombineConfig& config, std::int32_t ranks) {
     const RingShape usual =
-        row_ring_shape(config.row_bytes(), config.slots(), Rows{static_cast<std::uint64_t>(config.ring_rows)});
+        row_ring_shape(config.returned_row(), config.slots(), Rows{static_cast<std::uint64_t>(config.ring_rows)});
     if (config.mode != CombineMode::chunked || config.ring_rows > 0) return usual;
     const std::uint64_t rows =
         std::min(2 * config.chunk_slots().value() / static_cast<std::uint64_t>(ranks) + 1, config.slots().value());
-    const Bytes size = ring_step(config.row_bytes()) * rows;
-    return size > usual.size ? row_ring_shape(config.row_bytes(), config.slots(), Rows{rows}) : usual;
+    const Bytes size = ring_step(config.returned_row()) * rows;
+    return size > usual.size ? row_ring_shape(config.returned_row(), config.slots(), Rows{rows}) : usual;
 }
 
 }  // namespace npushmem::moe

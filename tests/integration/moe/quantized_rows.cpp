@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Layers whose dispatch brings quantized rows, through the C API: every type, mode and kind of input, and rejections.
+// Layers whose dispatch and combine move quantized rows, through the C API: every type, mode and kind of input, and
+// rejections.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -193,16 +194,69 @@ private:
         }
     }
 
+    // The rows that return for a token whose elements the experts read as `in`, as the token's PE reads them, and their
+    // weights there.
+    struct Returned {
+        std::vector<float> row;
+        float weight;
+    };
+    [[nodiscard]] std::vector<Returned> returned(int token, const std::vector<float>& in) const {
+        const bool per_choice = case_.config.rows == NPUSHMEMX_MOE_ROW_PER_CHOICE;
+        std::vector<Returned> rows;
+        for (int holder = 0; holder < (per_choice ? 1 : case_.ranks); ++holder) {
+            std::vector<float> sum(in.size(), 0.0F);
+            bool any = false;
+            for (int k = 0; k < case_.config.top_k; ++k) {
+                const int id = case_.expert(me_, token, k);
+                if (id < 0 || (!per_choice && case_.rank_of(id) != holder)) continue;
+                std::vector<float> row;
+                for (const float element : in) row.push_back(case_.computed(id, element));
+                const float weight = case_.weight(me_, token, k);
+                if (per_choice) {
+                    rows.push_back({as_returned(row), weight});
+                    continue;
+                }
+                for (std::size_t c = 0; c < in.size(); ++c) {
+                    const float product = weight * row[c];
+                    sum[c] = sum[c] + product;
+                }
+                any = true;
+            }
+            if (any) rows.push_back({as_returned(sum), 1.0F});
+        }
+        return rows;
+    }
+    [[nodiscard]] std::vector<float> as_returned(std::vector<float> row) const {
+        if (case_.config.combine_type != 0)
+            return fakes::quantized_and_back(fakes::quantized_type(case_.config.combine_type), row, block());
+        for (float& element : row) element = rounded(case_.config.input_type, element);
+        return row;
+    }
+
     void check_output(const std::vector<std::byte>& out) {
         const std::vector<std::byte> narrow = quantized(rows_of(me_));
         for (int token = 0; token < case_.tokens_of(me_); ++token) {
+            std::vector<float> in;
+            for (std::size_t c = 0; c < hidden(); ++c)
+                in.push_back(read(narrow.data() + static_cast<std::size_t>(token) * row(), c));
+            const std::vector<Returned> rows = returned(token, in);
             const std::byte* of_token =
                 out.data() + static_cast<std::size_t>(token) * hidden() * bytes_of(case_.config.output_type);
             for (std::size_t c = 0; c < hidden(); ++c) {
-                const float in = read(narrow.data() + static_cast<std::size_t>(token) * row(), c);
+                float sum = 0;
+                for (const Returned& returned_row : rows) {
+                    const float product = returned_row.weight * returned_row.row[c];
+                    sum = sum + product;
+                }
+                const float expected = rounded(case_.config.output_type, sum);
                 const float seen = load(case_.config.output_type, of_token, static_cast<std::int64_t>(c));
-                check_.that(fmt::format("output of token {}, column {}", token, c),
-                            same(case_.output_of(me_, token, in), seen));
+                if (same(expected, seen)) continue;
+                check_.fail(
+                    fmt::format("seed {}, type {}, combine_type {}, mode {}, rows {}, token {}, column {}: expected "
+                                "{}, saw {}",
+                                case_.seed, case_.config.dispatch_type, case_.config.combine_type, case_.config.mode,
+                                case_.config.rows, token, c, expected, seen));
+                return;
             }
         }
     }
@@ -226,6 +280,7 @@ Case case_of(std::int32_t type, int ranks) {
 }
 
 constexpr std::array types{NPUSHMEMX_MOE_E4M3, NPUSHMEMX_MOE_E5M2, NPUSHMEMX_MOE_INT8};
+constexpr std::array combine_types{0, NPUSHMEMX_MOE_E4M3, NPUSHMEMX_MOE_E5M2, NPUSHMEMX_MOE_INT8};
 
 // Sizes and the rest of a configuration, drawn by the seed.
 void draw_sizes(Case& c) {
@@ -234,6 +289,7 @@ void draw_sizes(Case& c) {
     std::uint64_t draws = 0;
     const auto draw = [&](std::size_t count) { return hashed(hashed(c.seed) + ++draws) % count; };
     c.special = draw(2) == 0;
+    c.config.combine_type = combine_types[draw(combine_types.size())];
     c.config.scale_block = blocks[draw(blocks.size())];
     c.config.hidden = widths[draw(widths.size())];
     c.config.copy = static_cast<std::int32_t>(draw(4));
@@ -279,6 +335,12 @@ void test_refusals(Checker& check, const Job& job) {
     Case c = case_of(3, job.npes);
     create_fails(c, NPUSHMEM_E_ARGUMENT, {"dispatch_type is 3, must be 0 (the input type), 4 (e4m3)"});
     c = case_of(0, job.npes);
+    c.config.combine_type = NPUSHMEMX_MOE_FLOAT;
+    create_fails(c, NPUSHMEM_E_ARGUMENT, {"combine_type is 3, must be 0 (the input type), 4 (e4m3)"});
+    c = case_of(0, job.npes);
+    c.config.reserved = 7;
+    create_fails(c, NPUSHMEM_E_ARGUMENT, {"reserved is 7, must be 0"});
+    c = case_of(0, job.npes);
     c.config.dispatch_input = NPUSHMEMX_MOE_INPUT_QUANTIZED;
     create_fails(c, NPUSHMEM_E_ARGUMENT, {"dispatch_input is 1 (quantized), but dispatch_type is 0", "4 (e4m3)"});
     c = case_of(NPUSHMEMX_MOE_INT8, job.npes);
@@ -290,6 +352,9 @@ void test_refusals(Checker& check, const Job& job) {
     if (job.npes > 1) {
         create_fails(case_of(job.me == 0 ? NPUSHMEMX_MOE_INT8 : NPUSHMEMX_MOE_E4M3, job.npes), NPUSHMEM_E_MISMATCH,
                      {"disagree on dispatch_type: rank 0 has 6, rank 1 has 4"});
+        c = case_of(0, job.npes);
+        c.config.combine_type = job.me == 0 ? NPUSHMEMX_MOE_INT8 : 0;
+        create_fails(c, NPUSHMEM_E_MISMATCH, {"disagree on combine_type: rank 0 has 6, rank 1 has 0"});
         c = case_of(NPUSHMEMX_MOE_INT8, job.npes);
         c.config.scale_block = job.me == 0 ? 0 : 64;
         create_fails(c, NPUSHMEM_E_MISMATCH, {"disagree on scale_block: rank 0 has 128, rank 1 has 64"});

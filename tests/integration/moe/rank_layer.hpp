@@ -123,24 +123,21 @@ struct Case {
     [[nodiscard]] float computed(int expert_id, float in) const {
         return rounded(config.input_type, in * static_cast<float>(1 + expert_id % 3) + static_cast<float>(expert_id));
     }
+    // The documented tree.
     [[nodiscard]] float output(int rank, int token, std::int64_t column) const {
-        return output_of(rank, token, input(rank, token, column));
-    }
-    // The documented sum or tree, for an element of the token's row that is `in` where the experts read it.
-    [[nodiscard]] float output_of(int rank, int token, float in) const {
-        const bool per_choice = config.rows == NPUSHMEMX_MOE_ROW_PER_CHOICE;
+        const float in = input(rank, token, column);
         float sum = 0;
-        for (int holder = 0; holder < (per_choice ? 1 : ranks); ++holder) {
+        for (int holder = 0; holder < ranks; ++holder) {
             float of_holder = 0;
             bool any = false;
             for (int k = 0; k < config.top_k; ++k) {
                 const int id = expert(rank, token, k);
-                if (id < 0 || (!per_choice && rank_of(id) != holder)) continue;
+                if (id < 0 || rank_of(id) != holder) continue;
                 const float product = weight(rank, token, k) * computed(id, in);
                 of_holder = of_holder + product;
                 any = true;
             }
-            if (any) sum = per_choice ? of_holder : sum + rounded(config.input_type, of_holder);
+            if (any) sum = sum + rounded(config.input_type, of_holder);
         }
         return rounded(config.output_type, sum);
     }

@@ -182,9 +182,8 @@ private:
         receive.tokens = Tokens{case_.tokens()};
         receive.top_k = case_.routing.top_k;
         receive.out = reinterpret_cast<std::byte*>(out_[at].data());
-        receive.columns = Elements{columns};
         receive.out_row = row;
-        receive.reduce = reduce_by_copies;
+        receive.reduction = {reduce_by_copies, {columns, 0}};
         return receive;
     }
 
@@ -202,18 +201,18 @@ private:
 
     // The reduction reads rows where the checker does not see it. This one copies them into the unified buffer first.
     static void reduce_by_copies(void* out, const void* const* rows, const float* weights, std::size_t count,
-                                 std::size_t width, std::span<const void* const>) {
+                                 const SumShape& shape, std::span<const void* const>) {
         Core& core = *reducing().at(out);
         const std::size_t mark = core.ub_used();
         std::array<const void*, max_top_k> copies{};
         for (std::size_t i = 0; i < count; ++i) {
-            const auto copy = core.ub_alloc<float>(width);
-            core.data_copy(copy, npu::gm(static_cast<const float*>(rows[i]), width), width);
+            const auto copy = core.ub_alloc<float>(shape.columns);
+            core.data_copy(copy, npu::gm(static_cast<const float*>(rows[i]), shape.columns), shape.columns);
             copies[i] = copy.data();
         }
         core.set_flag<Pipe::copy_in, Pipe::scalar>(5);
         core.wait_flag<Pipe::copy_in, Pipe::scalar>(5);
-        best_reduce(ElementType::float32, ElementType::float32)(out, copies.data(), weights, count, width, {});
+        best_reduce(ElementType::float32, ElementType::float32)(out, copies.data(), weights, count, shape, {});
         core.ub_release(mark);
     }
 

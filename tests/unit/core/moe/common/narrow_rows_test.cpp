@@ -61,7 +61,7 @@ public:
 
     void quantize(const NarrowVariant& variant, NarrowType type) {
         std::fill(narrow_.begin(), narrow_.end(), -7.0F);
-        variant.conversion(type, wide_).quantize(layout_, in_.data(), reinterpret_cast<std::byte*>(narrow_.data()));
+        variant.functions(type, wide_).quantize(layout_, in_.data(), reinterpret_cast<std::byte*>(narrow_.data()));
         ASSERT_EQ(narrow_[layout_.row().value() / 4], -7.0F);
         for (std::size_t i = layout_.hidden(); i < layout_.scales().value(); ++i) ASSERT_EQ(pattern(i), 0);
         for (std::size_t i = layout_.scales().value() / 4 + layout_.blocks(); i < layout_.row().value() / 4; ++i)
@@ -69,7 +69,7 @@ public:
     }
     std::vector<float> dequantized(const NarrowVariant& variant, NarrowType type) {
         std::vector<std::byte> out(in_.size(), std::byte{0x5A});
-        variant.conversion(type, wide_).dequantize(layout_, bytes(), out.data());
+        variant.functions(type, wide_).dequantize(layout_, bytes(), out.data());
         EXPECT_EQ(out[layout_.hidden() * element_bytes(wide_)], std::byte{0x5A});
         std::vector<float> values;
         for (std::size_t c = 0; c < layout_.hidden(); ++c)
@@ -323,6 +323,48 @@ TEST(NarrowRows, AllVariantsGiveTheSameBits) {
             }
         }
     }
+}
+
+// Rows of a sum, from different values, with elements behind the output that must stay unchanged.
+void expect_sum(const NarrowVariant& variant, NarrowType type, ElementType wide, std::size_t hidden, std::size_t block,
+                std::size_t count) {
+    std::vector<Row> rows(count, Row(ElementType::float32, hidden, block));
+    std::vector<std::vector<float>> values;
+    std::vector<const void*> pointers;
+    std::vector<float> weights;
+    for (std::size_t i = 0; i < count; ++i) {
+        fill(rows[i], static_cast<std::uint32_t>(hidden * 10 + i));
+        rows[i].quantize(variant, type);
+        values.push_back(rows[i].dequantized(narrow_variants().back(), type));
+        pointers.push_back(rows[i].bytes());
+        weights.push_back(0.3F * static_cast<float>(i) - 0.7F);
+    }
+    const std::size_t size = element_bytes(wide);
+    std::vector<std::byte> out((hidden + 1) * size, std::byte{0x5A});
+    const std::size_t shared = NarrowLayout(hidden, block).block();
+    variant.functions(type, wide)
+        .reduce(out.data(), pointers.data(), weights.data(), count, {hidden, shared}, pointers);
+    for (std::size_t c = 0; c < hidden; ++c) {
+        float sum = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            const volatile float product = values[i][c] * weights[i];  // volatile: rounded
+            sum += product;
+        }
+        std::vector<std::byte> expected(size);
+        write_element(wide, expected.data(), sum);
+        ASSERT_EQ(std::memcmp(out.data() + c * size, expected.data(), size), 0)
+            << variant.name << ", hidden " << hidden << ", block " << block << ", column " << c;
+    }
+    ASSERT_EQ(out[hidden * size], std::byte{0x5A});
+}
+
+TEST(NarrowRows, SumsAreThoseOfTheDequantizedFloats) {
+    for_all([](const NarrowVariant& variant, NarrowType type, ElementType wide) {
+        for (const std::size_t hidden : {1, 5, 63, 64, 65, 300, 515})
+            for (const std::size_t block : {0, 1, 50, 64, 192, 1000})
+                for (const std::size_t count : {0, 1, 3})
+                    ASSERT_NO_FATAL_FAILURE(expect_sum(variant, type, wide, hidden, block, count));
+    });
 }
 
 }  // namespace

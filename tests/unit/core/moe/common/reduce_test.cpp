@@ -32,7 +32,7 @@ public:
 
     std::vector<Output> run(ReduceFunction function) {
         std::vector<Output> out(columns_ + 1, from_float<Output>(77.0F));
-        function(out.data(), pointers_.data(), weights_.data(), count_, columns_, pointers_);
+        function(out.data(), pointers_.data(), weights_.data(), count_, {columns_, 0}, pointers_);
         return out;
     }
 
@@ -101,7 +101,7 @@ TEST(Reduce, SpecialValuesGoThrough) {
         const void* rows[] = {a.data(), b.data()};
         const float weights[] = {1.0F, 1e30F};
         std::vector<float> out(4);
-        variant.function(ElementType::float32, ElementType::float32)(out.data(), rows, weights, 2, 4, {});
+        variant.function(ElementType::float32, ElementType::float32)(out.data(), rows, weights, 2, {4, 0}, {});
         EXPECT_EQ(out[0], inf) << variant.name;
         EXPECT_EQ(out[1], 0.0F) << variant.name;
         EXPECT_TRUE(std::isnan(out[2])) << variant.name;
