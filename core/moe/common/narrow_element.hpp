@@ -24,7 +24,8 @@ struct Float8 {
     static constexpr std::uint32_t rounding = (151 - bias - fraction_bits) << 23;
     static constexpr std::uint32_t below_half = (1U << (shift - 1)) - 1;
 
-    template <class Bits, class Float>
+    // `finite`: the value is finite and at most the largest number, but for its rounding.
+    template <bool finite, class Bits, class Float>
     [[gnu::always_inline]] static void narrow(Bits& byte, const Float& value) {
         const Bits zero = {};
         const Bits bits = __builtin_bit_cast(Bits, value);
@@ -35,9 +36,14 @@ struct Float8 {
         const Bits rounded = (magnitude + below_half + ((magnitude >> shift) & 1U)) >> shift;
         const Bits normal = rounded - ((127 - bias) << fraction_bits);
         const Bits number = magnitude < smallest_normal ? tiny : normal;
-        const Bits finite = number < highest ? number : zero + highest;
-        const Bits special = magnitude > infinity_bits ? zero + nan : zero + infinity;
-        byte = (bits >> 24 & 0x80U) | (magnitude >= infinity_bits ? special : finite);
+        const Bits sign = bits >> 24 & 0x80U;
+        if constexpr (finite) {
+            byte = sign | number;
+        } else {
+            const Bits in_range = number < highest ? number : zero + highest;
+            const Bits special = magnitude > infinity_bits ? zero + nan : zero + infinity;
+            byte = sign | (magnitude >= infinity_bits ? special : in_range);
+        }
     }
     // The bits at the place of a float's are too small by a power of two, denormals included.
     template <class Bits, class Float>
@@ -65,12 +71,15 @@ struct Int8 {
     static constexpr bool holds_nan = false;
 
     // The step of a float next to 1.5 * 2^23 is 1, so adding that rounds. A NaN becomes 0.
-    template <class Bits, class Float>
+    template <bool finite, class Bits, class Float>
     [[gnu::always_inline]] static void narrow(Bits& byte, const Float& value) {
-        const Float most = Float{} + largest;
-        const Float number = value == value ? value : Float{};
-        const Float above = number < -most ? -most : number;
-        const Float in_range = above > most ? most : above;
+        Float in_range = value;
+        if constexpr (!finite) {
+            const Float most = Float{} + largest;
+            const Float number = value == value ? value : Float{};
+            const Float above = number < -most ? -most : number;
+            in_range = above > most ? most : above;
+        }
         const Float sum = in_range + 0x1.8p23F;
         byte = (__builtin_bit_cast(Bits, sum) - 0x4B400000U) & 0xFFU;
     }

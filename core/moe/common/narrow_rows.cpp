@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "core/moe/common/float_vectors.hpp"
 #include "core/moe/common/narrow_element.hpp"
@@ -15,26 +16,21 @@ namespace {
 
 // Loops over `count` elements, a multiple of Vector::lanes.
 
-template <class Vector>
-struct Magnitudes {
-    typename Vector::Bits largest{};  // bits of the largest finite magnitude in each lane
-    typename Vector::Bits highest{};  // of the largest of all, infinities and NaNs too
-};
-
-template <class Vector, class Wide>
-[[gnu::always_inline]] inline void measure(Magnitudes<Vector>& found, const Wide* wide, std::size_t count) {
+// The bits of the largest magnitude in each lane; with `finite` of the finite ones.
+template <class Vector, bool finite, class Wide>
+[[gnu::always_inline]] inline void measure(typename Vector::Bits& highest, const Wide* wide, std::size_t count) {
     using Bits = typename Vector::Bits;
+    highest = Bits{};
     for (std::size_t i = 0; i < count; i += Vector::lanes) {
         typename Vector::Float value;
         Vector::load(value, wide + i);
-        const Bits magnitude = __builtin_bit_cast(Bits, value) & magnitude_bits;
-        const Bits finite = magnitude < infinity_bits ? magnitude : Bits{};
-        found.largest = finite > found.largest ? finite : found.largest;
-        found.highest = magnitude > found.highest ? magnitude : found.highest;
+        Bits magnitude = __builtin_bit_cast(Bits, value) & magnitude_bits;
+        if constexpr (finite) magnitude = magnitude < infinity_bits ? magnitude : Bits{};
+        highest = magnitude > highest ? magnitude : highest;
     }
 }
 
-template <class Vector, class Narrow, class Wide>
+template <class Vector, class Narrow, bool finite, class Wide>
 [[gnu::always_inline]] inline void narrow_elements(const Wide* wide, float inverse, std::uint8_t* narrow,
                                                    std::size_t count) {
     for (std::size_t i = 0; i < count; i += Vector::lanes) {
@@ -42,7 +38,7 @@ template <class Vector, class Narrow, class Wide>
         Vector::load(value, wide + i);
         value *= inverse;
         typename Vector::Bits byte;
-        Narrow::narrow(byte, value);
+        Narrow::template narrow<finite>(byte, value);
         Vector::store(narrow + i, byte);
     }
 }
@@ -68,25 +64,48 @@ constexpr float largest_scale(float largest) {
     return finite ? scale : std::bit_cast<float>(std::bit_cast<std::uint32_t>(scale) - 1);
 }
 
-// The scale of a block of `count` elements, whole vectors of which are measured as such.
+// The largest lane, by halves.
+template <std::size_t half, class Bits, std::size_t... lane>
+[[gnu::always_inline]] inline std::uint32_t highest_lane(const Bits& lanes, std::index_sequence<lane...> all) {
+    const Bits other = __builtin_shufflevector(lanes, lanes, static_cast<int>(lane ^ half)...);
+    const Bits higher = lanes > other ? lanes : other;
+    if constexpr (half == 1)
+        return higher[0];
+    else
+        return highest_lane<half / 2>(higher, all);
+}
+
+// The same of a block of `count` elements, whole vectors of which are measured as such.
+template <class Vector, bool finite, class Wide>
+[[gnu::always_inline]] inline std::uint32_t highest_of(const Wide* wide, std::size_t whole, std::size_t count) {
+    typename Vector::Bits vector;
+    measure<Vector, finite>(vector, wide, whole);
+    std::uint32_t rest;
+    measure<OneFloat, finite>(rest, wide + whole, count - whole);
+    return std::max(highest_lane<Vector::lanes / 2>(vector, std::make_index_sequence<Vector::lanes>{}), rest);
+}
+
+struct BlockFacts {
+    float scale;
+    bool finite;  // all elements are
+};
+
 template <class Vector, class Narrow, class Wide>
-[[gnu::always_inline]] inline float scale_of(const Wide* wide, std::size_t whole, std::size_t count) {
-    Magnitudes<Vector> lanes;
-    measure<Vector>(lanes, wide, whole);
-    Magnitudes<OneFloat> rest;
-    measure<OneFloat>(rest, wide + whole, count - whole);
-    std::array<std::uint32_t, Vector::lanes> largest;
-    std::array<std::uint32_t, Vector::lanes> highest;
-    std::memcpy(largest.data(), &lanes.largest, sizeof largest);
-    std::memcpy(highest.data(), &lanes.highest, sizeof highest);
-    for (std::size_t i = 0; i < Vector::lanes; ++i) {
-        rest.largest = largest[i] > rest.largest ? largest[i] : rest.largest;
-        rest.highest = highest[i] > rest.highest ? highest[i] : rest.highest;
-    }
-    if (!Narrow::holds_nan && rest.highest >= infinity_bits) return std::numeric_limits<float>::quiet_NaN();
-    if (rest.largest == 0) return 1.0F;
-    const float scale = std::bit_cast<float>(rest.largest) / Narrow::largest;
-    return std::clamp(scale, std::numeric_limits<float>::min(), largest_scale(Narrow::largest));
+[[gnu::always_inline]] inline BlockFacts measure_block(const Wide* wide, std::size_t whole, std::size_t count) {
+    std::uint32_t highest = highest_of<Vector, false>(wide, whole, count);
+    const bool finite = highest < infinity_bits;
+    if (!Narrow::holds_nan && !finite) return {std::numeric_limits<float>::quiet_NaN(), finite};
+    if (!finite) highest = highest_of<Vector, true>(wide, whole, count);
+    if (highest == 0) return {1.0F, finite};
+    const float scale = std::bit_cast<float>(highest) / Narrow::largest;
+    return {std::clamp(scale, std::numeric_limits<float>::min(), largest_scale(Narrow::largest)), finite};
+}
+
+template <class Vector, class Narrow, bool finite, class Wide>
+[[gnu::always_inline]] inline void narrow_block(const Wide* wide, float inverse, std::uint8_t* narrow,
+                                                std::size_t whole, std::size_t count) {
+    narrow_elements<Vector, Narrow, finite>(wide, inverse, narrow, whole);
+    narrow_elements<OneFloat, Narrow, finite>(wide + whole, inverse, narrow + whole, count - whole);
 }
 
 template <class Vector, class Narrow, class Wide>
@@ -98,10 +117,13 @@ template <class Vector, class Narrow, class Wide>
     for (std::size_t b = 0, at = 0; b < layout.blocks(); ++b, at += layout.block()) {
         const std::size_t count = std::min(layout.block(), layout.hidden() - at);
         const std::size_t whole = count - count % Vector::lanes;
-        scales[b] = scale_of<Vector, Narrow>(wide + at, whole, count);
-        const float inverse = 1.0F / scales[b];
-        narrow_elements<Vector, Narrow>(wide + at, inverse, narrow + at, whole);
-        narrow_elements<OneFloat, Narrow>(wide + at + whole, inverse, narrow + at + whole, count - whole);
+        const BlockFacts facts = measure_block<Vector, Narrow>(wide + at, whole, count);
+        scales[b] = facts.scale;
+        const float inverse = 1.0F / facts.scale;
+        if (facts.finite)
+            narrow_block<Vector, Narrow, true>(wide + at, inverse, narrow + at, whole, count);
+        else
+            narrow_block<Vector, Narrow, false>(wide + at, inverse, narrow + at, whole, count);
     }
     const std::size_t end = layout.scales().value() + sizeof(float) * layout.blocks();
     std::memset(to + end, 0, layout.row().value() - end);
