@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <vector>
 
@@ -13,10 +12,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The whole file without a newline at its end; empty if it is not readable.
+// The whole file without a newline at its end; empty if it is not readable, also because its process has ended.
 std::string content_of(const fs::path& path) {
     std::ifstream file(path);
-    std::string out{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    std::string out;
+    std::getline(file, out, '\0');  // an iterator over the buffer would throw at an error
     while (!out.empty() && out.back() == '\n') out.pop_back();
     return out;
 }

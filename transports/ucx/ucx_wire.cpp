@@ -18,11 +18,17 @@ Result<std::unique_ptr<network::Wire>> UcxWire::open(const UcxOptions& options, 
     const std::string options_text =
         fmt::format("with NPUSHMEM_UCX_TLS='{}' and NPUSHMEM_UCX_NET_DEVICES='{}'; ucx_info -d lists the devices",
                     options.transports, options.devices);
-    std::unique_ptr<UcxWire> wire(new UcxWire(options_text));
-    if (Status opened = wire->open_all(options, npes); !opened.ok())
-        return Status{opened.code(), fmt::format("cannot open UCX {}: {} ({})", ucp_get_version_string(),
-                                                 opened.message(), options_text)};
-    return std::unique_ptr<network::Wire>(std::move(wire));
+    // UCX lists the devices first and opens them later. If one disappears meanwhile, a new list is without it.
+    constexpr int attempts = 3;
+    Status opened;
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+        std::unique_ptr<UcxWire> wire(new UcxWire(options_text));
+        opened = wire->open_all(options, npes);
+        if (opened.ok()) return std::unique_ptr<network::Wire>(std::move(wire));
+        if (opened.code() != Code::unreachable) break;
+    }
+    return Status{opened.code(),
+                  fmt::format("cannot open UCX {}: {} ({})", ucp_get_version_string(), opened.message(), options_text)};
 }
 
 Status UcxWire::open_all(const UcxOptions& options, int npes) {

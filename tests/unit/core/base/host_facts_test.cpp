@@ -31,6 +31,13 @@ void expect_room(const AvailableMemory& room, std::uint64_t available, std::uint
 
 TEST(AvailableMemory, IsThatOfTheMachineWithoutACgroup) { expect_room(room_of({}), 800 * mib, 1024 * mib, false); }
 
+// As of a file in /proc whose process ends while it is read.
+TEST(SystemFiles, AFailedReadIsNoFile) {
+    EXPECT_EQ(system_files()("/proc/self/mem"), std::nullopt);
+    EXPECT_EQ(system_files()("/no such file"), std::nullopt);
+    EXPECT_TRUE(system_files()("/proc/self/stat").has_value());
+}
+
 TEST(AvailableMemory, IsZeroIfNoFileIsReadable) { expect_room(room_of({{"/proc/meminfo", ""}}), 0, 0, false); }
 
 TEST(AvailableMemory, IsTheRemainderOfTheCgroupLimit) {

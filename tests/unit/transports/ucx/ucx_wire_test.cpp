@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/ucx/ucx_wire.hpp"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -8,6 +9,21 @@
 #include <string>
 
 #include "tests/unit/transports/network/wire_pair.hpp"
+
+namespace {
+
+int lost_devices = 0;  // calls of ucp_worker_create that fail as if the device had disappeared
+
+}  // namespace
+
+// The transport in this program calls this function instead of UCX's.
+extern "C" ucs_status_t ucp_worker_create(ucp_context_h context, const ucp_worker_params_t* params,
+                                          ucp_worker_h* worker) {
+    if (lost_devices > 0) return --lost_devices, UCS_ERR_NO_DEVICE;
+    using Function = decltype(&ucp_worker_create);
+    static const auto real = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, "ucp_worker_create"));
+    return real(context, params, worker);
+}
 
 namespace npushmem::ucx {
 namespace {
@@ -23,6 +39,17 @@ TEST(UcxWire, AMissingDeviceIsReportedWithTheRequest) {
     EXPECT_EQ(wire.status().code(), Code::unreachable);
     EXPECT_THAT(wire.status().message(), AllOf(HasSubstr("NPUSHMEM_UCX_NET_DEVICES='nosuch0'"),
                                                HasSubstr("NPUSHMEM_UCX_TLS='tcp'"), HasSubstr("ucx_info -d")));
+}
+
+// A device that disappears between UCX's list and its use is left out.
+TEST(UcxWire, ADeviceThatDisappearsWhileItOpensIsLeftOut) {
+    for (const int failures : {1, 2}) {
+        lost_devices = failures;
+        EXPECT_TRUE(UcxWire::open({"tcp", "lo"}, 2).ok());
+    }
+    lost_devices = 3;
+    EXPECT_EQ(UcxWire::open({"tcp", "lo"}, 2).status().code(), Code::unreachable);
+    EXPECT_EQ(lost_devices, 0);
 }
 
 TEST(UcxWire, PeersOfAnotherMinorVersionAreRejected) {
