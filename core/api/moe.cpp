@@ -9,118 +9,32 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/api/library.hpp"
+#include "core/api/team_layer.hpp"
 #include "core/api/teams.hpp"
-#include "core/moe/layer.hpp"
-#include "npushmem/npu/device.hpp"
-#include "npushmem/npu/error.hpp"
+#include "core/moe/common/rank_mask.hpp"
 #include "npushmemx.h"
+
+struct npushmemx_moe {
+    npushmem::moe::CombineConfig config;  // of the layer as it was made
+    std::int32_t copy;
+    npushmem::Members ranks;  // likewise
+    npushmem::api::World* world;
+    npushmem::moe::RankMask mask;
+    std::unique_ptr<npushmem::api::TeamLayer> team_layer;  // null after a mask that failed
+    npushmem::moe::RankMask::Tables tables;                // with a mask: of the plan
+    std::vector<std::int32_t> experts;                     // with a mask: of the tokens in the layer
+    void** x = nullptr;  // receives the address of the rows of the dispatch in progress; or null
+    std::string error;
+};
 
 namespace npushmem::api {
 namespace {
-
-// The memory of a team's members, by their numbers in the team, in the current world of the thread that makes the
-// object. Uses the library's public functions, so that their checks and reports apply here too.
-class HeapMemory final : public moe::SymmetricMemory {
-public:
-    HeapMemory(npushmem_team_t handle, const Team& team)
-        : team_(handle), members_(team.members()), my_pe_(team.index()) {}
-
-    [[nodiscard]] World& world() const { return *world_; }
-
-    [[nodiscard]] int my_pe() const override { return my_pe_; }
-    [[nodiscard]] int n_pes() const override { return members_.count(); }
-
-    Result<std::byte*> allocate(moe::Bytes size) override {
-        const CurrentWorld in_world(*world_);
-        clear_failure();
-        void* memory = npushmem_align(moe::SlotLayout::line, size.value());
-        if (memory == nullptr) return last_failure();
-        std::memset(memory, 0, size.value());
-        return static_cast<std::byte*>(memory);
-    }
-
-    void release(std::byte* memory) override {
-        const CurrentWorld in_world(*world_);
-        npushmem_free(memory);
-    }
-
-    Status barrier() override {
-        const CurrentWorld in_world(*world_);
-        clear_failure();
-        if (team_ == NPUSHMEM_TEAM_WORLD)
-            npushmem_barrier_all();
-        else
-            (void)npushmemx_team_barrier(team_);
-        return last_failure();
-    }
-
-    Status fetch(void* target, const std::byte* symmetric, moe::Bytes size, int pe) override {
-        const CurrentWorld in_world(*world_);
-        clear_failure();
-        npushmem_getmem(target, symmetric, size.value(), members_.at(pe));
-        return last_failure();
-    }
-
-    Result<std::uint64_t> compare_swap(std::uint64_t* symmetric, std::uint64_t expected, std::uint64_t desired,
-                                       int pe) override {
-        const CurrentWorld in_world(*world_);
-        clear_failure();
-        const std::uint64_t before = npushmem_uint64_atomic_compare_swap(symmetric, expected, desired, members_.at(pe));
-        if (!last_failure().ok()) return last_failure();
-        return before;
-    }
-
-    void put(std::byte* symmetric, const std::byte* source, moe::Bytes size, int pe) override {
-        watch([&] { npushmem_putmem_nbi(symmetric, source, size.value(), members_.at(pe)); });
-    }
-    void add(std::uint64_t* symmetric, std::uint64_t value, int pe) override {
-        watch([&] { npushmem_uint64_atomic_add(symmetric, value, members_.at(pe)); });
-    }
-    void fence() override {
-        watch([] { npushmem_fence(); });
-    }
-    void signal(std::uint64_t* symmetric, std::uint64_t value, int pe) override {
-        watch([&] { npushmem_uint64_atomic_set(symmetric, value, members_.at(pe)); });
-    }
-    Status quiet() override {
-        watch([] { npushmem_quiet(); });
-        return std::exchange(first_failure_, {});
-    }
-
-    Status wait(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override {
-        const CurrentWorld in_world(*world_);
-        const WaitFor what{.what = "the rows of a combine",
-                           .needs = members_.range(),
-                           .timeout = timeout.count() > 0 ? timeout : runtime()->settings().timeout,
-                           .call = call_};
-        WaitFailure failure;
-        const Code code = runtime()->waiter().until(ready, what, &failure);
-        return code == Code::ok ? Status{} : Status{code, describe(what, failure)};
-    }
-
-    // Reports of long waits name the function, a literal, from now on.
-    void begin_call(const char* function) { call_ = function; }
-
-private:
-    template <class Call>
-    void watch(const Call& call) {
-        const CurrentWorld in_world(*world_);
-        clear_failure();
-        call();
-        if (first_failure_.ok()) first_failure_ = last_failure();
-    }
-
-    World* world_ = current_world;
-    npushmem_team_t team_;
-    Members members_;
-    int my_pe_;
-    Status first_failure_;
-    const char* call_ = nullptr;
-};
 
 moe::CombineConfig config_from(const npushmemx_moe_config_t& given) {
     moe::CombineConfig config;
@@ -170,35 +84,9 @@ std::int32_t copy_of(moe::CopyRoute route) {
     return NPUSHMEMX_MOE_COPY_ORDINARY;
 }
 
-}  // namespace
-}  // namespace npushmem::api
-
-struct npushmemx_moe {
-    npushmemx_moe(npushmem_team_t handle, const npushmem::Team& team) : memory(handle, team) {}
-
-    npushmem::api::HeapMemory memory;
-    std::unique_ptr<npushmem::TeamDevice> device;  // null: that of all PEs
-    std::unique_ptr<npushmem::moe::Layer> layer;
-    void** x = nullptr;  // receives the address of the rows of the dispatch in progress; or null
-    std::string error;
-};
-
-namespace npushmem::api {
-namespace {
-
 int refuse(const char* function, const Status& status) {
     fail_returned(function, status);
     return static_cast<int>(status.code());
-}
-
-// The device for the kernels of a layer, whose ranks are the team's members.
-Result<npu::Device*> device_for(npushmemx_moe& made, const Team& team) {
-    auto& npu = runtime()->npu();
-    if (&team == &runtime()->teams().world()) return npu.device();
-    auto device = npu.team_device(team.members());
-    if (!device.ok()) return device.status();
-    made.device = std::move(device).value();
-    return &made.device->device();
 }
 
 // Without padding, so that every further field changes the size.
@@ -229,6 +117,15 @@ Status check_rest(const npushmemx_moe_config_t& given) {
                                         NPUSHMEMX_MOE_INPUT_TYPE, NPUSHMEMX_MOE_INPUT_QUANTIZED)};
 }
 
+// The same configuration for the ranks that go on.
+moe::CombineConfig config_for(const moe::CombineConfig& config, const moe::RankMask& mask, std::int32_t copy,
+                              int ranks) {
+    moe::CombineConfig remaining = config;
+    remaining.experts = mask.experts();
+    if (remaining.validate().ok()) remaining.route = route_of(copy, remaining.transport(ranks));
+    return remaining;
+}
+
 Status create(const npushmemx_moe_config_t* config_of_caller, npushmemx_moe_t** handle) {
     if (runtime() == nullptr) return not_running();
     if (handle == nullptr) return {Code::argument, "handle is NULL"};
@@ -239,35 +136,87 @@ Status create(const npushmemx_moe_config_t* config_of_caller, npushmemx_moe_t** 
     const auto team = team_of(given.team);
     if (!team.ok()) return team.status().within("config.team");
     moe::CombineConfig config = config_from(given);
-    if (config.validate().ok()) config.route = route_of(given.copy, config.transport(team.value()->members().count()));
+    const Members& ranks = team.value()->members();
+    if (config.validate().ok()) config.route = route_of(given.copy, config.transport(ranks.count()));
     runtime()->npu().note_host_access();  // the layers of all PEs agree by plain stores to each other's memory
-    auto made = std::make_unique<npushmemx_moe>(given.team, *team.value());
-    const auto device = device_for(*made, *team.value());
-    if (!device.ok()) return device.status();
     Status own = check_copy(given.copy);
     if (own.ok()) own = check_rest(given);
-    auto layer = moe::Layer::create(config, made->memory, *device.value(), own);
-    if (!layer.ok()) return layer.status();
-    made->layer = std::move(layer).value();
-    *handle = made.release();
+    auto made = TeamLayer::create(given.team, *team.value(), config, own);
+    if (!made.ok()) return made.status();
+    const moe::RankMask none(moe::ExpertPlacement(config.experts, ranks.count()));
+    *handle =
+        new npushmemx_moe{config, given.copy, ranks, current_world, none, std::move(made).value(), {}, {}, nullptr, {}};
     return {};
+}
+
+// The ranks of the handle that are members of the team: all its living ones.
+Result<std::vector<std::int32_t>> remaining_ranks(const npushmemx_moe& handle, const Members& members) {
+    std::vector<std::int32_t> remaining;
+    for (int rank = 0; rank < handle.ranks.count(); ++rank) {
+        const int pe = handle.ranks.at(rank);
+        if (members.index_of(pe) == static_cast<int>(remaining.size())) {
+            remaining.push_back(rank);
+        } else if (members.index_of(pe) >= 0 || !runtime()->liveness().is_acknowledged(pe)) {
+            return Status{
+                Code::argument,
+                fmt::format("moe: PE {}, rank {} of the layer, lives and is not member {} of the team; give the "
+                            "team that npushmemx_team_shrink makes of the layer's",
+                            pe, rank, remaining.size())};
+        }
+    }
+    if (static_cast<int>(remaining.size()) == members.count()) return remaining;
+    return Status{Code::argument, fmt::format("moe: the team has {} members, {} of which are ranks of the layer",
+                                              members.count(), remaining.size())};
+}
+
+// The old layer is destroyed first: both would need the memory. No call runs on it any more when all members are here.
+Status mask_ranks(npushmemx_moe& handle, npushmem_team_t team_handle, const std::int32_t* substitutes) {
+    const auto team = team_of(team_handle);
+    if (!team.ok()) return team.status().within("team");
+    const auto remaining = remaining_ranks(handle, team.value()->members());
+    if (!remaining.ok()) return remaining.status();
+    const moe::ExpertPlacement all(handle.config.experts, handle.ranks.count());
+    const std::size_t count = substitutes != nullptr ? static_cast<std::size_t>(all.experts()) : 0;
+    auto mask = moe::RankMask::create(all, remaining.value(), {substitutes, count});
+    handle.x = nullptr;
+    if (handle.team_layer != nullptr) {
+        (void)handle.team_layer->layer().wait();
+        (void)handle.team_layer->memory().quiet();  // fails on the dead
+    }
+    if (Status s = HeapMemory(team_handle, *team.value()).barrier(); !s.ok()) return s;
+    handle.team_layer.reset();
+    handle.mask = mask.ok() ? std::move(mask).value() : moe::RankMask(all);
+    const moe::CombineConfig config = config_for(handle.config, handle.mask, handle.copy, team.value()->size());
+    auto made = TeamLayer::create(team_handle, *team.value(), config, mask.status());
+    if (!made.ok()) return made.status();
+    handle.team_layer = std::move(made).value();
+    return {};
+}
+
+Status check_layer(const npushmemx_moe& handle) {
+    if (handle.team_layer != nullptr) return {};
+    return {Code::state, "moe: the last npushmemx_moe_mask_ranks failed; repeat it, or destroy the handle"};
 }
 
 // Runs `action` on the handle's layer and keeps the text of its failure.
 template <class Action>
 int on_handle(const char* function, npushmemx_moe_t* handle, const Action& action) {
     if (handle == nullptr) return refuse(function, {Code::argument, "handle is NULL"});
-    const CurrentWorld in_world(handle->memory.world());
-    handle->memory.begin_call(function);
-    const Status status = runtime() != nullptr ? action(*handle->layer) : not_running();
+    const CurrentWorld in_world(*handle->world);
+    Status status = runtime() != nullptr ? check_layer(*handle) : not_running();
+    if (status.ok()) {
+        handle->team_layer->memory().begin_call(function);
+        status = action(handle->team_layer->layer());
+    }
     handle->error = status.message();
     return status.ok() ? 0 : refuse(function, status);
 }
 
 // Returns this rank's tokens, or the error in its arguments.
-Result<moe::RankRouting> routing_of(const npushmemx_moe& handle, std::int64_t tokens, const std::int32_t* experts,
+Result<moe::RankRouting> routing_of(npushmemx_moe& handle, std::int64_t tokens, const std::int32_t* experts,
                                     const float* weights) {
-    const moe::CombineConfig& config = handle.layer->combine().config();
+    const moe::CombineConfig& config = handle.config;
+    const int rank = handle.team_layer->memory().my_pe();
     if (tokens < 0 || (tokens > 0 && (experts == nullptr || weights == nullptr))) {
         return Status{Code::argument,
                       fmt::format("{} tokens with expert_ids {} and weights {}", tokens,
@@ -276,10 +225,16 @@ Result<moe::RankRouting> routing_of(const npushmemx_moe& handle, std::int64_t to
     // Checked before the product, which must not overflow.
     if (tokens > config.max_tokens)
         return Status{Code::range,
-                      fmt::format("routing of rank {}: {} tokens, above the max_tokens {} given at creation",
-                                  handle.memory.my_pe(), tokens, config.max_tokens)};
+                      fmt::format("routing of rank {}: {} tokens, above the max_tokens {} given at creation", rank,
+                                  tokens, config.max_tokens)};
     const auto count = static_cast<std::size_t>(tokens) * static_cast<std::size_t>(config.top_k);
-    return moe::RankRouting{{experts, count}, {weights, count}};
+    const moe::RankRouting own{{experts, count}, {weights, count}};
+    if (!handle.mask.masks_any()) return own;
+    if (Status s = moe::check_routing(own, config.experts, config.top_k, rank); !s.ok()) return s;
+    handle.experts.resize(count);
+    std::ranges::transform(own.experts, handle.experts.begin(),
+                           [&](std::int32_t expert) { return handle.mask.to_layer(expert); });
+    return moe::RankRouting{handle.experts, own.weights};
 }
 
 // Errors in the arguments go through the collective call, so that they reach all PEs.
@@ -303,33 +258,48 @@ int on_idle(const char* function, npushmemx_moe_t* handle, const Action& action)
 
 Status wait(npushmemx_moe_t& handle) {
     void** const x = std::exchange(handle.x, nullptr);
-    Status status = handle.layer->wait();
+    moe::Layer& layer = handle.team_layer->layer();
+    Status status = layer.wait();
     if (!status.ok() || x == nullptr) return status;
-    const auto rows = handle.layer->expert_rows();
+    const auto rows = layer.expert_rows();
     if (rows.ok()) *x = rows.value();
     return rows.status();
 }
 
-Status set_plan(moe::Combine& combine, const std::int32_t* offsets, const std::int32_t* lengths,
+Status set_plan(const npushmemx_moe& handle, const std::int32_t* offsets, const std::int32_t* lengths,
                 const std::uint32_t* slots, std::int64_t rows) {
+    moe::Combine& combine = handle.team_layer->layer().combine();
     if (rows < 0 || offsets == nullptr || lengths == nullptr || (rows > 0 && slots == nullptr)) {
         return combine.set_plan({}, {Code::argument, fmt::format("{} rows, or a table that is NULL", rows)});
     }
-    const std::size_t entries = combine.plan().length_table.size();
-    return combine.set_plan({{offsets, entries}, {lengths, entries}, {slots, static_cast<std::size_t>(rows)}});
+    const std::span<const std::uint32_t> of_rows(slots, static_cast<std::size_t>(rows));
+    const std::size_t entries = static_cast<std::size_t>(combine.plan().local_experts * handle.mask.ranks());
+    if (!handle.mask.masks_any()) return combine.set_plan({{offsets, entries}, {lengths, entries}, of_rows});
+    const auto narrowed = handle.mask.narrowed({offsets, entries}, {lengths, entries});
+    if (!narrowed.ok()) return combine.set_plan({}, narrowed.status());
+    return combine.set_plan({narrowed.value().offsets, narrowed.value().lengths, of_rows});
 }
 
-npushmemx_moe_plan_t plan_of(const moe::Combine& combine) {
+npushmemx_moe_plan_t plan_of(npushmemx_moe& handle) {
+    const moe::Combine& combine = handle.team_layer->layer().combine();
     const moe::CombinePlan& plan = combine.plan();
-    return {plan.local_experts,
-            plan.first_expert,
-            plan.ranks,
-            copy_of(combine.config().route),
-            static_cast<std::int64_t>(plan.rows.value()),
-            static_cast<std::int64_t>(combine.tokens().value()),
-            plan.offset_table.data(),
-            plan.length_table.data(),
-            plan.slots.data()};
+    npushmemx_moe_plan_t shown{plan.local_experts,
+                               plan.first_expert,
+                               plan.ranks,
+                               copy_of(combine.config().route),
+                               static_cast<std::int64_t>(plan.rows.value()),
+                               static_cast<std::int64_t>(combine.tokens().value()),
+                               plan.offset_table.data(),
+                               plan.length_table.data(),
+                               plan.slots.data()};
+    if (!handle.mask.masks_any()) return shown;
+    auto tables = handle.mask.widened(plan.offset_table, plan.length_table);
+    if (tables != handle.tables) handle.tables = std::move(tables);  // those of an earlier call stay valid
+    shown.first_expert = handle.mask.first_expert(handle.team_layer->memory().my_pe());
+    shown.ranks = handle.mask.ranks();
+    shown.offset_table = handle.tables.offsets.data();
+    shown.length_table = handle.tables.lengths.data();
+    return shown;
 }
 
 struct Conversion {
@@ -342,7 +312,7 @@ template <class ConvertRow>
 int convert(const char* function, const npushmemx_moe* handle, const Conversion& memory, std::int64_t rows,
             const ConvertRow& convert_row) {
     if (handle == nullptr) return refuse(function, {Code::argument, "handle is NULL"});
-    const moe::CombineConfig& config = handle->layer->combine().config();
+    const moe::CombineConfig& config = handle->config;
     if (config.dispatch_type == moe::NarrowType::none) {
         return refuse(function, {Code::unsupported,
                                  "moe: the rows of this handle have no scales; create it with config.dispatch_type = "
@@ -365,14 +335,16 @@ int convert(const char* function, const npushmemx_moe* handle, const Conversion&
 }
 
 Status get_received(const npushmemx_moe& handle, npushmemx_moe_received_t& received) {
-    const moe::RankRows* rows = handle.layer->combine().rank_rows();
+    if (Status s = check_layer(handle); !s.ok()) return s;
+    moe::Layer& layer = handle.team_layer->layer();
+    const moe::RankRows* rows = layer.combine().rank_rows();
     if (rows == nullptr) {
         return {Code::unsupported,
                 "moe: this handle was created with one row per choice, so the received rows are those of the plan; "
                 "create it with config.rows = NPUSHMEMX_MOE_ROW_PER_RANK"};
     }
-    received = {static_cast<std::int64_t>(handle.layer->combine().received().value()), handle.layer->x(),
-                rows->source.data(), rows->weights.data()};
+    received = {static_cast<std::int64_t>(layer.combine().received().value()), layer.x(), rows->source.data(),
+                rows->weights.data()};
     return {};
 }
 
@@ -399,14 +371,15 @@ int npushmemx_moe_set_routing(npushmemx_moe_t* handle, int64_t tokens, const int
 
 int npushmemx_moe_set_plan(npushmemx_moe_t* handle, const int32_t* offset_table, const int32_t* length_table,
                            const uint32_t* slots, int64_t rows) {
-    return on_idle(__func__, handle, [&](moe::Layer& layer) {
-        return set_plan(layer.combine(), offset_table, length_table, slots, rows);
-    });
+    return on_idle(__func__, handle,
+                   [&](moe::Layer&) { return set_plan(*handle, offset_table, length_table, slots, rows); });
 }
 
 int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx_moe_plan_t* plan) {
     if (handle == nullptr || plan == nullptr) return refuse(__func__, {Code::argument, "handle or plan is NULL"});
-    *plan = plan_of(handle->layer->combine());
+    if (const Status s = check_layer(*handle); !s.ok()) return refuse(__func__, s);
+    // The tables that a mask widens are part of the handle.
+    *plan = plan_of(const_cast<npushmemx_moe&>(*handle));
     return 0;
 }
 
@@ -419,7 +392,7 @@ int npushmemx_moe_get_received(const npushmemx_moe_t* handle, npushmemx_moe_rece
 
 int64_t npushmemx_moe_row_bytes(const npushmemx_moe_t* handle) {
     if (handle == nullptr) return refuse(__func__, {Code::argument, "handle is NULL"}), 0;
-    return static_cast<int64_t>(handle->layer->combine().config().dispatched_row().value());
+    return static_cast<int64_t>(handle->config.dispatched_row().value());
 }
 
 int npushmemx_moe_quantize(const npushmemx_moe_t* handle, const void* in, int64_t rows, void* quantized) {
@@ -440,7 +413,8 @@ int npushmemx_moe_dequantize(const npushmemx_moe_t* handle, const void* quantize
 
 int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushmemx_moe_traffic_t* traffic) {
     if (handle == nullptr || traffic == nullptr) return refuse(__func__, {Code::argument, "handle or traffic is NULL"});
-    const moe::CombineTraffic t = handle->layer->combine().traffic();
+    if (const Status s = check_layer(*handle); !s.ok()) return refuse(__func__, s);
+    const moe::CombineTraffic t = handle->team_layer->layer().combine().traffic();
     *traffic = {t.calls, t.signals, t.tails, t.heads, t.splits, t.waits};
     return 0;
 }
@@ -485,6 +459,14 @@ int npushmemx_moe_reset(npushmemx_moe_t* handle) {
         handle->x = nullptr;  // of a dispatch in progress, which no caller awaits any more
         return layer.reset();
     });
+}
+
+int npushmemx_moe_mask_ranks(npushmemx_moe_t* handle, npushmem_team_t team, const int32_t* substitutes) {
+    if (handle == nullptr) return refuse(__func__, {Code::argument, "handle is NULL"});
+    const CurrentWorld in_world(*handle->world);
+    const Status status = runtime() != nullptr ? mask_ranks(*handle, team, substitutes) : not_running();
+    handle->error = status.message();
+    return status.ok() ? 0 : refuse(__func__, status);
 }
 
 const char* npushmemx_moe_error(const npushmemx_moe_t* handle) {

@@ -56,7 +56,8 @@
  * so all PEs of the world call them at the same time, each with its own team and equal sizes (expert parallelism inside
  * groups); the other functions are collective over the team. After a death (npushmemx_team_shrink) the living make new
  * layers on the team of themselves, and need only each other: experts, rows and ranks are then spread over that team.
- * The team lives longer than the handle. Kernels of layers on other teams than the world are not checked.
+ * The team lives longer than the handle. Kernels of layers on other teams than the world are not checked. Or the living
+ * keep their handles and their experts, and mask the dead (npushmemx_moe_mask_ranks).
  *
  * Errors: a code, as above. If one PE rejects a collective call, all PEs reject it.
  *
@@ -66,7 +67,8 @@
  * this PE's tokens; expert_ids, weights: [tokens, top_k]; offset_table, length_table, slots, rows: as in
  * npushmemx_moe_plan_t; plan: receives the destination of each row; received: receives the rows of a dispatch; traffic:
  * receives the flow control counters; in: the rows to send or to convert, one for each token; x: the rows of this PE's
- * experts; quantized: rows of config.dispatch_type; out: the rows that a call makes. */
+ * experts; quantized: rows of config.dispatch_type; out: the rows that a call makes; team: the living ranks;
+ * substitutes: for each expert, the one that replaces it. */
 #ifndef NPUSHMEM_MOE_H
 #define NPUSHMEM_MOE_H
 
@@ -295,6 +297,23 @@ NPUSHMEM_API int npushmemx_moe_wait(npushmemx_moe_t* handle);
 /* Collective. Returns the handle to its state after create, without a routing, after any failure: all PEs are in step
  * again. Fails if not all PEs call it. */
 NPUSHMEM_API int npushmemx_moe_reset(npushmemx_moe_t* handle);
+
+/* Collective over `team`, the team that npushmemx_team_shrink has made of the layer's team, or of that of the last
+ * mask. Masks the ranks that are not in it, after any failure: the layer goes on without them and without a routing.
+ * Experts and ranks keep their numbers in arguments and plans, except that messages give the numbers in `team`; a plan
+ * has no rows for masked ranks. A choice of an expert of a masked rank counts as a choice of substitutes[expert], an
+ * expert of a rank that goes on, or as none if that is -1. substitutes: [experts], copied; NULL: all -1. Each PE may
+ * give its own. Weights stay as they are.
+ *
+ * Frees the layer's memory and takes new memory, so the members of all teams that the living make of the world call it
+ * at the same time, as they would create. `team` lives longer than the handle; the layer no longer uses the team
+ * before. If another PE dies during the call, it may fail on some PEs with NPUSHMEM_E_PEER_DEAD; after another shrink
+ * it is repeated.
+ *
+ * Fails on all PEs with NPUSHMEM_E_ARGUMENT if any gives a substitute that does not go on, or if no expert does; then
+ * only this function and destroy are allowed. Fails on this PE with NPUSHMEM_E_ARGUMENT if a rank outside the team
+ * lives, or a member is no rank; nothing changes. */
+NPUSHMEM_API int npushmemx_moe_mask_ranks(npushmemx_moe_t* handle, npushmem_team_t team, const int32_t* substitutes);
 
 /* Text of the handle's most recent failure, "" if there was none; valid until the next call on the handle. */
 NPUSHMEM_API const char* npushmemx_moe_error(const npushmemx_moe_t* handle);
