@@ -41,7 +41,7 @@ bool drive_for(std::chrono::milliseconds limit, JobTransports& transports, const
 
 // The other PEs arrive within moments, unless they have not called finalize: then they wait for this PE at a barrier.
 Status Departures::wait_for_others(JobTransports& transports, std::uint64_t last_barrier) {
-    constexpr std::chrono::milliseconds departure_delay{500};
+    static constexpr std::chrono::milliseconds departure_delay{500};
     std::unique_ptr<DelayedTask> driver;
     if (slices_.fast_map().all_mapped == 0)
         driver = DelayedTask::start(std::chrono::milliseconds(0),
