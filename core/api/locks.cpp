@@ -88,7 +88,7 @@ public:
     }
     Status take() {
         const Code code = coll::take_owned(*this, own(), [this](std::uint64_t holder, bool& holder_died) {
-            return wait(pe_of(holder), holder, holder_died);
+            return is_holder(holder) ? wait(pe_of(holder), holder, holder_died) : Code::argument;
         });
         return {code, failure_};
     }
@@ -99,6 +99,7 @@ public:
     // Takes the lock if it is free or its holder is dead.
     bool try_take(Status& done) {
         const Code code = coll::take_owned(*this, own(), [this](std::uint64_t holder, bool& holder_died) {
+            if (!is_holder(holder)) return Code::argument;
             holder_died = is_dead(pe_of(holder));
             if (holder_died) return Code::ok;
             if (can_release(pe_of(holder)) || !is_dead(home_)) return Code::again;
@@ -111,6 +112,13 @@ public:
 
 private:
     [[nodiscard]] std::uint64_t own() const { return static_cast<std::uint64_t>(up_.my_pe()) + 1; }
+    // Sets the failure if no PE has written this word.
+    bool is_holder(std::uint64_t word) {
+        if (word - 1 < static_cast<std::uint64_t>(up_.npes())) return true;
+        failure_ =
+            fmt::format("the lock {} holds {:#x}, which is no PE; a lock is 0 before its first use", object_, word);
+        return false;
+    }
     static int pe_of(std::uint64_t holder) { return static_cast<int>(holder) - 1; }
     [[nodiscard]] bool is_dead(int pe) const { return up_.liveness().find_dead(PeRange::one(pe)).has_value(); }
     // Returns whether the holder can release the lock after the home's death. This PE reads a dead home's word if it

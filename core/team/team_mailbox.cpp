@@ -73,6 +73,7 @@ void TeamMailbox::drain() {
 // A live writer holds a claim for moments. The transport delivers nothing more of a dead PE: find_dead() has made it
 // forget the PE.
 void TeamMailbox::free_if_dead(int slot, std::uint64_t claimed) {
+    if (claimed > static_cast<std::uint64_t>(resources_.npes)) return;  // no PE's claim
     const int writer = static_cast<int>(claimed) - 1;
     if (resources_.liveness == nullptr || resources_.liveness->find_dead(PeRange::one(writer)) != writer) return;
     // Partner: the release of the message, which the writer may have sent before it died.

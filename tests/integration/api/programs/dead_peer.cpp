@@ -172,6 +172,28 @@ void check_lock(const Memory& memory) {
     goes_on("clear_lock", [&] { npushmem_clear_lock(memory.lock); });
 }
 
+// The word of a lock was not 0 before its first use. While all PEs live.
+void check_wrong_lock(const Memory& memory) {
+    for (const std::uint64_t word : {std::uint64_t{5}, std::uint64_t{0x80000000}, ~std::uint64_t{0}}) {
+        memory.source[1] = word;
+        npushmem_barrier_all();
+        auto* const lock = reinterpret_cast<long*>(memory.source + 1);
+        for (const bool waits : {true, false}) {
+            npushmemx_clear_error();
+            if (waits)
+                npushmem_set_lock(lock);
+            else
+                (void)npushmem_test_lock(lock);
+            const char* message = nullptr;
+            require(npushmemx_last_error(&message) == NPUSHMEM_E_ARGUMENT, "a lock that was never 0 is taken");
+            require(std::string_view(message).find("a lock is 0 before its first use") != std::string_view::npos,
+                    "another report");
+        }
+        npushmemx_clear_error();
+        npushmem_barrier_all();
+    }
+}
+
 void check_life_after(Memory& memory, npushmem_team_t team) {
     const int size = npushmem_team_n_pes(team);
     const int me = npushmem_team_my_pe(team);
@@ -231,6 +253,7 @@ int main(int argc, char** argv) {
     (void)npushmem_uint64_broadcast(NPUSHMEM_TEAM_WORLD, memory.dest, memory.source, 1, 0);
     npushmem_barrier_all();
     id = memory.dest[0];
+    check_wrong_lock(memory);
     // Connections exist; the first operation after the death is none that connects.
     npushmem_uint64_p(memory.source, 1, victim);
     if (npushmem_my_pe() == victim) npushmem_set_lock(memory.lock);
