@@ -42,7 +42,7 @@ Result<FileValues> parse_config_file(std::string_view content, const std::string
     int number = 0;
     for (const std::string& whole : split(content, '\n')) {
         ++number;
-        const std::string_view line = trimmed(std::string_view(whole).substr(0, whole.find_last_not_of('\r') + 1));
+        const std::string_view line = trimmed(std::string_view(whole).substr(0, whole.find_last_not_of(" \t\r") + 1));
         if (line.empty() || line.front() == '#') continue;
         if (Status added = add_line(line, fmt::format("{}:{}", path, number), values); !added.ok()) return added;
     }

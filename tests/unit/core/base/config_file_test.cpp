@@ -52,6 +52,11 @@ TEST(ConfigFile, HasAVariableOnEachLine) {
     EXPECT_TRUE(parse_config_file("", "f").value().empty());
 }
 
+TEST(ConfigFile, NoValueEndsWithACarriageReturn) {
+    for (const char* line : {"NPUSHMEM_TIMEOUT=5s\r\n", "NPUSHMEM_TIMEOUT=5s\r\r  \r\n", "NPUSHMEM_TIMEOUT=5s \r \t"})
+        EXPECT_EQ(parse_config_file(line, "f").value().at("NPUSHMEM_TIMEOUT").text, "5s");
+}
+
 struct WrongLine {
     const char* content;
     const char* complaint;
