@@ -63,7 +63,7 @@ Status failed() { return {Code::system, std::strerror(errno)}; }
 
 Result<std::string> read_all(int fd) {
     std::string out;
-    for (std::array<char, 65536> piece;;) {
+    for (std::array<char, 4096> piece;;) {
         const ssize_t got = ::read(fd, piece.data(), piece.size());
         if (got == 0) return out;
         if (got < 0 && errno != EINTR) return failed();

@@ -89,7 +89,7 @@ Bytes output_row_bytes(const CombineConfig& config) {
 
 SumShape shape_of(const CombineConfig& config) { return {config.narrow().hidden(), config.narrow().block()}; }
 
-// Of the rows that return.
+// The sum of the rows that return to a token.
 Reduction reduction_of(const CombineConfig& config) {
     const ReduceFunction function = config.combine_type == NarrowType::none
                                         ? best_reduce(config.input, config.output)

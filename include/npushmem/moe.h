@@ -50,7 +50,8 @@
  * Rows can travel quantized, with one byte per element and scales (npushmemx_moe_quantize): with config.dispatch_type
  * to the experts, with config.combine_type back to their tokens. In a combine, row(token, k) or rank_row is then what
  * its receiver reads of the quantized row: each element times its scale, in float. With one row per rank the sums are
- * quantized in float, instead of being rounded to the input type.
+ * quantized in float, instead of being rounded to the input type. This saves bytes on networks; where memory is shared
+ * the conversions of a combine cost more than the bytes.
  *
  * The ranks of a layer are the PEs of config.team, by default all. Create and destroy take and free symmetric memory,
  * so all PEs of the world call them at the same time, each with its own team and equal sizes (expert parallelism inside
@@ -59,7 +60,8 @@
  * The team lives longer than the handle. Kernels of layers on other teams than the world are not checked. Or the living
  * keep their handles and their experts, and mask the dead (npushmemx_moe_mask_ranks).
  *
- * Errors: a code, as above. If one PE rejects a collective call, all PEs reject it.
+ * Errors: a code, as above. If one PE rejects a collective call, all PEs reject it, except where its text says
+ * otherwise.
  *
  * Ordering: dispatch and combine order only their own rows; all rows they deliver are complete on return.
  *
@@ -85,8 +87,8 @@ extern "C" {
 #define NPUSHMEMX_MOE_HALF 2
 #define NPUSHMEMX_MOE_FLOAT 3
 
-/* Types of quantized rows, which a dispatch can bring instead of rows of the input type: one byte per element, with
- * scales. E4M3 and E5M2: OCP 8-bit Floating Point Specification, revision 1.0. */
+/* Types of quantized rows, which a dispatch can bring, and a combine return, instead of rows of the input type: one
+ * byte per element, with scales. E4M3 and E5M2: OCP 8-bit Floating Point Specification, revision 1.0. */
 #define NPUSHMEMX_MOE_E4M3 4
 #define NPUSHMEMX_MOE_E5M2 5
 #define NPUSHMEMX_MOE_INT8 6
@@ -113,10 +115,12 @@ extern "C" {
 /* Copy routes in mode direct and in dispatch; the other modes have one route. All give the same result; each PE may
  * choose its own.
  */
-#define NPUSHMEMX_MOE_COPY_AUTO 0      /* chosen by sizes and cache */
-#define NPUSHMEMX_MOE_COPY_STAGED 1    /* through the unified buffer, as on a device */
-#define NPUSHMEMX_MOE_COPY_ORDINARY 2  /* directly to the slot, ordinary stores */
-#define NPUSHMEMX_MOE_COPY_STREAMING 3 /* directly to the slot, stores that bypass the caches */
+#define NPUSHMEMX_MOE_COPY_AUTO 0     /* chosen by sizes and cache */
+#define NPUSHMEMX_MOE_COPY_STAGED 1   /* through the unified buffer, as on a device */
+#define NPUSHMEMX_MOE_COPY_ORDINARY 2 /* directly to the slot, ordinary stores */
+#define NPUSHMEMX_MOE_COPY_STREAMING                                               \
+    3 /* directly to the slot, stores that bypass the caches; rows that the sender \
+         computes have ordinary stores */
 
 /* The rows that travel: one for each choice of a token, or one for each PE that holds any of the token's experts. All
  * PEs must choose the same. */
@@ -195,7 +199,9 @@ typedef struct npushmemx_moe_traffic {
  * rows, with one row per rank of max_tokens * min(top_k, ranks) rows (in mode chunked, of the rows of a chunk), so that
  * consecutive calls need neither clearing nor a barrier between them; in modes stream and chunked also the rings; with
  * a capacity also that many rows of the dispatch. If the dispatch quantizes, create also takes private memory for
- * max_tokens quantized rows. On failure *handle is NULL, on every PE. */
+ * max_tokens quantized rows. Combines that send sums or quantized rows through rings, staged, or to PEs whose memory is
+ * not mapped also take private memory for the rows they send, and for quantized sums a row of floats for each core; it
+ * grows as needed, and without it a combine fails with NPUSHMEM_E_MEMORY. On failure *handle is NULL, on every PE. */
 NPUSHMEM_API int npushmemx_moe_create(const npushmemx_moe_config_t* config, npushmemx_moe_t** handle);
 
 /* Collective. Sets the routing of this PE's tokens, 0 to max_tokens of them: expert_ids and weights [tokens, top_k],
@@ -259,8 +265,9 @@ NPUSHMEM_API int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushm
  * program passes rows of its own, in the order of the plan, to combine. `capacity` limits the received rows.
  *
  * With a dispatch_type, the rows of *x are quantized rows of npushmemx_moe_row_bytes. Each token is quantized once,
- * before it travels; with NPUSHMEMX_MOE_INPUT_QUANTIZED `in` is [tokens] such rows, aligned to 4 bytes. They are no
- * input of combine, which rejects them: the experts dequantize them, and the program passes rows of input_type.
+ * before it travels; with NPUSHMEMX_MOE_INPUT_QUANTIZED `in` is [tokens] such rows, aligned to 4 bytes. The rows
+ * of *x are no valid input of combine, which rejects an x in that memory: the experts dequantize them, and the program
+ * passes rows of input_type.
  *
  * Rejected on all PEs, before any row moves and without a change of *x, if any PE's ids are outside -1..experts-1, if
  * its `in` is NULL, not aligned, or in the handle's memory, or if a PE would receive more rows than `capacity`; the

@@ -5,6 +5,7 @@
 #include "bench/perf/moe/layer_command.hpp"
 #include "bench/perf/moe/moe_reports.hpp"
 #include "bench/perf/moe/quantized_dispatch.hpp"
+#include "core/moe/common/narrow_rows.hpp"
 #include "npushmemx.h"
 
 namespace npushmem::perf {
@@ -94,6 +95,9 @@ private:
         layer_ = std::move(made).value();
         layer_->fill(options_.seed);
         result_.quantized_type = quantize_;
+        const moe::NarrowLayout layout(static_cast<std::size_t>(case_.workload.hidden), 0);
+        result_.quantized_bytes =
+            result_.payload_bytes / static_cast<double>(case_.row_bytes()) * static_cast<double>(layout.row().value());
         return steps_.time(result_.quantized, [&] { return layer_->combine(); });
     }
 

@@ -62,7 +62,7 @@ std::string results_section(const CombineResult& r) {
     text += field("", "besides copying every row once, it reads each again to add it up");
     if (!r.quantized_type.empty()) {
         const bench::Summary quantized = bench::summarise(r.quantized);
-        text += field((r.quantized_type + " combine").c_str(), spread_text(quantized, r.payload_bytes));
+        text += field((r.quantized_type + " combine").c_str(), spread_text(quantized, r.quantized_bytes));
         text += field("ratio", fmt::format("to the combine of rows of the input type: {:.2f}, quantization included",
                                            quantized.median / combine.median));
     }
@@ -110,7 +110,7 @@ std::string combine_csv(const CombineResult& result) {
     append_samples(csv, "plan_2_gather", result.gathering, result.payload_bytes);
     append_samples(csv, "plan_1_reorder", result.reordering, result.payload_bytes);
     if (!result.quantized_type.empty())
-        append_samples(csv, "combine_quantized", result.quantized, result.payload_bytes);
+        append_samples(csv, "combine_quantized", result.quantized, result.quantized_bytes);
     return csv;
 }
 

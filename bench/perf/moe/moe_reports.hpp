@@ -19,6 +19,7 @@ struct CombineResult : PayloadResult {
     std::vector<double> gathering;   // plan 2: rows packed per rank while they are copied
     std::vector<double> reordering;  // plan 1: rows put in order first, then copied
     std::string quantized_type;      // empty: none was measured
+    double quantized_bytes = 0;      // as payload_bytes
     std::vector<double> quantized;   // seconds per call in which rows of this type return
 };
 

@@ -142,7 +142,7 @@ template <class Vector, class Narrow, class Wide>
     }
 }
 
-// The sum of weighted rows. A tile stays in registers where all its elements have one scale.
+// The sum of weighted rows, block after block: tiles, which stay in registers, then vectors, then single columns.
 
 constexpr std::size_t tile = 64;
 
@@ -180,10 +180,10 @@ template <class Narrow, class Output>
     OneFloat::store(out + column, sum);
 }
 
-template <class Vector, class Narrow, class Output>
-[[gnu::always_inline]] inline void sum_tile(Output* out, const void* const* rows, const float* weights,
-                                            std::size_t count, const SumShape& shape, std::size_t first) {
-    constexpr std::size_t vectors = tile / Vector::lanes;
+// `vectors` of them, which have one scale.
+template <class Vector, class Narrow, std::size_t vectors, class Output>
+[[gnu::always_inline]] inline void sum_vectors(Output* out, const void* const* rows, const float* weights,
+                                               std::size_t count, const SumShape& shape, std::size_t first) {
     typename Vector::Float sums[vectors] = {};
     for (std::size_t i = 0; i < count; ++i) {
         const NarrowRow row = narrow_row(rows[i], weights[i], shape.columns);
@@ -207,13 +207,17 @@ template <class Vector, class Narrow, class Output>
 [[gnu::always_inline]] inline void sum_rows(void* to, const void* const* rows, const float* weights, std::size_t count,
                                             const SumShape& shape, const std::span<const void* const>& next) {
     auto* out = static_cast<Output*>(to);
-    const bool one_scale = shape.scale_block % tile == 0 || shape.scale_block >= shape.columns;
-    const std::size_t whole = one_scale ? shape.columns - shape.columns % tile : 0;
-    for (std::size_t first = 0; first < whole; first += tile) {
-        for (const void* row : next) __builtin_prefetch(static_cast<const std::byte*>(row) + first, 0, 2);
-        sum_tile<Vector, Narrow>(out, rows, weights, count, shape, first);
+    for (std::size_t begin = 0; begin < shape.columns; begin += shape.scale_block) {
+        const std::size_t end = std::min(begin + shape.scale_block, shape.columns);
+        std::size_t c = begin;
+        for (; c + tile <= end; c += tile) {
+            for (const void* row : next) __builtin_prefetch(static_cast<const std::byte*>(row) + c, 0, 2);
+            sum_vectors<Vector, Narrow, tile / Vector::lanes>(out, rows, weights, count, shape, c);
+        }
+        for (; c + Vector::lanes <= end; c += Vector::lanes)
+            sum_vectors<Vector, Narrow, 1>(out, rows, weights, count, shape, c);
+        for (; c < end; ++c) sum_column<Narrow>(out, rows, weights, count, shape, c);
     }
-    for (std::size_t c = whole; c < shape.columns; ++c) sum_column<Narrow>(out, rows, weights, count, shape, c);
 }
 
 // The CPUs.

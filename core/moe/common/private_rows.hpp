@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "core/moe/common/element.hpp"
 #include "npushmem/plugin/status.hpp"
@@ -15,7 +16,15 @@ namespace npushmem::moe {
 // Rows in memory of this process, which grows as needed and is not cleared.
 class PrivateRows {
 public:
-    // Makes room for the rows; the contents are lost when it grows. Without the memory there is none.
+    PrivateRows() = default;
+    PrivateRows(PrivateRows&& from) noexcept : data_(std::move(from.data_)), size_(std::exchange(from.size_, {})) {}
+    PrivateRows& operator=(PrivateRows&& from) noexcept {
+        data_ = std::move(from.data_);
+        size_ = std::exchange(from.size_, {});
+        return *this;
+    }
+
+    // Makes room for the rows; the contents are lost when it grows. After a failure there is no room.
     Status reserve(Rows rows, Bytes row) {
         const Bytes needed = bytes_of(rows, row);
         if (needed <= size_) return {};

@@ -293,6 +293,8 @@ void draw_sizes(Case& c) {
     c.config.scale_block = blocks[draw(blocks.size())];
     c.config.hidden = widths[draw(widths.size())];
     c.config.copy = static_cast<std::int32_t>(draw(4));
+    c.config.output_type = static_cast<std::int32_t>(1 + draw(3));
+    c.config.ring = static_cast<std::int32_t>(draw(2));
     c.config.audit = 1;
 }
 
