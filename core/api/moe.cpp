@@ -33,6 +33,12 @@ struct npushmemx_moe {
     std::string error;
 };
 
+struct npushmemx_moe_layout {
+    npushmem::moe::RoutedLayout layout;
+    npushmem::Members ranks;  // of the handle
+    const npushmem::api::World* world;
+};
+
 namespace npushmem::api {
 namespace {
 
@@ -51,6 +57,7 @@ moe::CombineConfig config_from(const npushmemx_moe_config_t& given) {
     config.combine_type = moe::NarrowType{given.combine_type};
     config.scale_block = given.scale_block;
     config.capacity = given.capacity;
+    config.expert_alignment = given.expert_alignment == 0 ? 1 : given.expert_alignment;
     config.ring_place = moe::RingPlace{given.ring};
     config.audit = given.audit != 0;
     config.timeout = std::chrono::nanoseconds(std::max<std::int64_t>(given.timeout_ns, 0));
@@ -110,7 +117,6 @@ Result<npushmemx_moe_config_t> read_config(const npushmemx_moe_config_t* given) 
 
 // What the configuration of the layer does not show any more.
 Status check_rest(const npushmemx_moe_config_t& given) {
-    if (given.reserved != 0) return {Code::argument, fmt::format("moe: reserved is {}, must be 0", given.reserved)};
     if (given.dispatch_input == NPUSHMEMX_MOE_INPUT_TYPE || given.dispatch_input == NPUSHMEMX_MOE_INPUT_QUANTIZED)
         return {};
     return {Code::argument, fmt::format("moe: dispatch_input is {}, must be from {} to {}", given.dispatch_input,
@@ -254,6 +260,33 @@ int on_idle(const char* function, npushmemx_moe_t* handle, const Action& action)
         const Status idle = layer.idle();
         return idle.ok() ? action(layer) : idle;
     });
+}
+
+bool same(const Members& a, const Members& b) {
+    if (a.count() != b.count()) return false;
+    for (int i = 0; i < a.count(); ++i) {
+        if (a.at(i) != b.at(i)) return false;
+    }
+    return true;
+}
+
+Status set_layout(npushmemx_moe& handle, const npushmemx_moe_layout_t* given) {
+    moe::Layer& layer = handle.team_layer->layer();
+    const auto refuse_layout = [&](const char* why) {
+        const moe::RoutedLayout none{std::make_shared<moe::RoutedRows>(), nullptr, {}, layer.combine().config()};
+        return layer.set_layout(none, {Code::argument, why});
+    };
+    if (given == nullptr) return refuse_layout("layout is NULL");
+    if (given->world != handle.world || !same(given->ranks, handle.team_layer->memory().members()))
+        return refuse_layout("moe: the layout is from a handle with other ranks");
+    return layer.set_layout(given->layout);
+}
+
+// Starts a dispatch by the current layout.
+Status start_cached_dispatch(npushmemx_moe& handle, moe::Layer& layer, const void* in, void** x) {
+    Status started = layer.start_cached_dispatch(static_cast<const std::byte*>(in));
+    if (started.ok()) handle.x = x;
+    return started;
 }
 
 Status wait(npushmemx_moe_t& handle) {
@@ -435,6 +468,58 @@ int npushmemx_moe_dispatch_nbi(npushmemx_moe_t* handle, int64_t tokens, const vo
         Status started = start_dispatch(layer, in, routing_of(*handle, tokens, expert_ids, weights));
         if (started.ok()) handle->x = x;
         return started;
+    });
+}
+
+int npushmemx_moe_get_layout(const npushmemx_moe_t* handle, npushmemx_moe_layout_t** layout) {
+    if (handle == nullptr || layout == nullptr) return refuse(__func__, {Code::argument, "handle or layout is NULL"});
+    *layout = nullptr;
+    if (const Status s = check_layer(*handle); !s.ok()) return refuse(__func__, s);
+    TeamLayer& team_layer = *handle->team_layer;
+    Status status = team_layer.layer().idle();
+    auto made = status.ok() ? team_layer.layer().layout() : Result<moe::RoutedLayout>(status);
+    if (!made.ok()) return refuse(__func__, made.status());
+    *layout = new npushmemx_moe_layout{std::move(made).value(), team_layer.memory().members(), handle->world};
+    return 0;
+}
+
+int npushmemx_moe_set_layout(npushmemx_moe_t* handle, const npushmemx_moe_layout_t* layout) {
+    return on_idle(__func__, handle, [&](moe::Layer&) { return set_layout(*handle, layout); });
+}
+
+void npushmemx_moe_layout_destroy(npushmemx_moe_layout_t* layout) { delete layout; }
+
+int npushmemx_moe_get_expert_rows(const npushmemx_moe_t* handle, int64_t* rows) {
+    if (handle == nullptr || rows == nullptr) return refuse(__func__, {Code::argument, "handle or rows is NULL"});
+    if (const Status s = check_layer(*handle); !s.ok()) return refuse(__func__, s);
+    const moe::CombinePlan& plan = handle->team_layer->layer().combine().plan();
+    for (std::int32_t expert = 0; expert < plan.local_experts; ++expert)
+        rows[expert] = static_cast<std::int64_t>(plan.rows_of_expert(expert).value());
+    return 0;
+}
+
+int npushmemx_moe_dispatch_cached(npushmemx_moe_t* handle, const void* in, void** x) {
+    return on_idle(__func__, handle, [&](moe::Layer& layer) {
+        const Status started = start_cached_dispatch(*handle, layer, in, x);
+        return started.ok() ? wait(*handle) : started;
+    });
+}
+
+int npushmemx_moe_dispatch_cached_nbi(npushmemx_moe_t* handle, const void* in, void** x) {
+    return on_idle(__func__, handle, [&](moe::Layer& layer) { return start_cached_dispatch(*handle, layer, in, x); });
+}
+
+int npushmemx_moe_combine_backward(npushmemx_moe_t* handle, const void* grad_out, const void* x, void* grad_x,
+                                   float* grad_weights) {
+    return on_idle(__func__, handle, [&](moe::Layer& layer) {
+        return layer.combine_backward(static_cast<const std::byte*>(grad_out), static_cast<const std::byte*>(x),
+                                      static_cast<std::byte*>(grad_x), grad_weights);
+    });
+}
+
+int npushmemx_moe_dispatch_backward(npushmemx_moe_t* handle, const void* grad_x, void* grad_in) {
+    return on_idle(__func__, handle, [&](moe::Layer& layer) {
+        return layer.dispatch_backward(static_cast<const std::byte*>(grad_x), static_cast<std::byte*>(grad_in));
     });
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <random>
 #include <utility>
 
 namespace npushmem::moe {
@@ -63,10 +64,27 @@ Result<std::unique_ptr<Combine>> Combine::create(const CombineConfig& config, Sy
                                                  {std::move(record).value(), std::move(failures).value(),
                                                   std::move(routing).value(), std::move(slots).value()}));
     const Status rings = check_rings(config, combine->slots_, device);
+    combine->draw_origin();
     if (Status status = agree_all_ok(memory, combine->agreement_block_.data(), rings); !status.ok()) return status;
     // All memory is zeroed and all canaries are written before any rows arrive.
     if (Status status = memory.barrier(); !status.ok()) return status;
+    if (Status status = combine->read_origin(); !status.ok()) return status;
     return combine;
+}
+
+// Rank 0 shares the origin in the memory of the routing exchange, before a barrier. All ranks read it before the next
+// one, and so before rank 0 publishes a routing.
+void Combine::draw_origin() {
+    if (memory_.my_pe() != 0) return;
+    std::random_device random;
+    const std::uint64_t origin = std::uint64_t{random()} << 32U | random();
+    std::memcpy(routing_block_.data(), &origin, sizeof origin);
+}
+
+Status Combine::read_origin() {
+    routings_ = 0;
+    routing_id_ = {};
+    return memory_.fetch(&origin_, routing_block_.data(), Bytes{sizeof origin_}, 0);
 }
 
 Status Combine::set_routing(const RankRouting& own, const Status& local_status) {
@@ -75,7 +93,21 @@ Status Combine::set_routing(const RankRouting& own, const Status& local_status) 
     if (Status s = agree_all_ok(memory_, agreement_block_.data(), own_status); !s.ok()) return s;
     routing_.publish(own);
     if (Status s = memory_.barrier(); !s.ok()) return s;
+    number_routing();
     return agree_all_ok(memory_, agreement_block_.data(), routing_.collect(own));
+}
+
+Status Combine::adopt(ReceivedRows received, const RankRouting& own) {
+    number_routing();
+    return routing_.adopt(std::move(received), own);
+}
+
+Status Combine::restore(std::shared_ptr<const RoutedRows> rows, const RoutingId& id, const Status& local_status) {
+    const Status own = failures_.handle_status().ok() ? local_status : failures_.handle_status();
+    if (Status s = agree_on_routing(memory_, agreement_block_.data(), id, own); !s.ok()) return s;
+    routing_.restore(std::move(rows));
+    routing_id_ = id;
+    return {};
 }
 
 Status Combine::set_plan(const PlanTables& tables, const Status& local_status) {
@@ -87,6 +119,7 @@ Status Combine::set_plan(const PlanTables& tables, const Status& local_status) {
     Status own_status = failures_.handle_status().ok() ? local_status : failures_.handle_status();
     if (own_status.ok()) own_status = routing_.check(plan);
     if (Status s = agree_all_ok(memory_, agreement_block_.data(), own_status); !s.ok()) return s;
+    number_routing();
     routing_.replace(std::move(plan));
     return {};
 }
@@ -96,9 +129,9 @@ Status Combine::combine(const std::byte* x, std::byte* out) {
     return started.ok() ? finish() : started;
 }
 
-Status Combine::start(const std::byte* x, std::byte* out, const Status& local_status) {
+Status Combine::start(const std::byte* x, std::byte* out, const Status& local_status, bool weighted) {
     if (!failures_.handle_status().ok()) return failures_.handle_status();
-    const CombineCall call{x, out, ++epoch_};
+    const CombineCall call{x, out, ++epoch_, weighted};
     if (!local_status.ok()) return abort_call(local_status);
     if (Status s = launches_.check_buffers(call); !s.ok()) return abort_call(s);
     if (Status s = launches_.start(call); !s.ok()) return abort_call(s);
@@ -126,7 +159,9 @@ Status Combine::reset() {
     epoch_ = 0;
     routing_.clear();
     failures_.clear();
-    return memory_.barrier();
+    draw_origin();
+    if (Status s = memory_.barrier(); !s.ok()) return s;
+    return read_origin();
 }
 
 CombineTraffic Combine::traffic() const {

@@ -58,12 +58,14 @@ public:
     // call fails signals its abort to the others, whose calls then also fail instead of waiting.
     Status combine(const std::byte* x, std::byte* out);
     // The same in two parts: start() waits for no other rank. If it succeeds, finish() must be the next call.
-    // `local_status`: an error that the caller has found itself.
-    Status start(const std::byte* x, std::byte* out, const Status& local_status = {});
+    // `local_status`: an error that the caller has found itself. `weighted`: false: all weights are 1.
+    Status start(const std::byte* x, std::byte* out, const Status& local_status = {}, bool weighted = true);
     Status finish();
+    // Makes the routing of an earlier call the current one again. All ranks give that of the same call.
+    Status restore(std::shared_ptr<const RoutedRows> rows, const RoutingId& id, const Status& local_status);
     // Not collective. Takes over this rank's routing and the rows from a dispatch of all ranks. A later set_plan needs
     // a new set_routing.
-    Status adopt(ReceivedRows received, const RankRouting& own) { return routing_.adopt(std::move(received), own); }
+    Status adopt(ReceivedRows received, const RankRouting& own);
     // Not collective. Call it after a failure was published in failures(), by this object or by another that shares
     // them; then no rank waits for this one any more.
     void signal_abort() { launches_.signal_abort(epoch_); }
@@ -72,10 +74,14 @@ public:
 
     [[nodiscard]] PublishedFailures& failures() { return failures_; }
     [[nodiscard]] const CombineConfig& config() const { return config_; }
+    [[nodiscard]] const RoutedPlan& routing() const { return routing_; }
+    // Names the current routing.
+    [[nodiscard]] const RoutingId& routing_id() const { return routing_id_; }
     [[nodiscard]] const CombinePlan& plan() const { return routing_.plan(); }
     [[nodiscard]] const RankRows* rank_rows() const { return routing_.rank_rows(); }
     // The rows that a dispatch brings, one for each row that returns.
     [[nodiscard]] Rows received() const { return routing_.sent().rows; }
+    [[nodiscard]] std::int32_t plan_ranks() const { return memory_.n_pes(); }
     [[nodiscard]] Tokens tokens() const { return routing_.tokens(); }
     // Call it while no call runs.
     [[nodiscard]] CombineTraffic traffic() const;
@@ -94,6 +100,9 @@ private:
     Combine(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device, Blocks blocks);
 
     Status abort_call(const Status& cause);
+    void draw_origin();
+    Status read_origin();
+    void number_routing() { routing_id_ = {origin_, ++routings_}; }
 
     const CombineConfig config_;
     const CombineConfig transport_;
@@ -108,6 +117,9 @@ private:
     // Refers to the members above, and waits for its launches when it is destroyed, before they are.
     CombineLaunches launches_;
     std::uint64_t epoch_ = 0;
+    std::uint64_t origin_ = 0;    // rank 0 draws it
+    std::uint64_t routings_ = 0;  // since create or reset; the same on all ranks
+    RoutingId routing_id_;
 };
 
 }  // namespace npushmem::moe

@@ -22,7 +22,7 @@ Status RoutedPlan::collect(const RankRouting& own) {
     if (per_rank()) {
         received = received_rows(exchange_.all(), config_.top_k, placement_, my_pe_);
     } else {
-        auto plan = build_combine_plan(exchange_.all(), placement_, my_pe_);
+        auto plan = build_combine_plan(exchange_.all(), placement_, my_pe_, config_.expert_alignment);
         received = plan.ok() ? Result<ReceivedRows>(ReceivedRows{std::move(plan).value(), {}, {}}) : plan.status();
     }
     if (!received.ok()) return received.status();
@@ -33,36 +33,55 @@ Status RoutedPlan::collect(const RankRouting& own) {
 
 Status RoutedPlan::adopt(ReceivedRows received, const RankRouting& own) {
     routed_ = collected_ = false;
-    tokens_ = Tokens{own.tokens(config_.top_k)};
-    if (Status s = set_rows(std::move(received), own); !s.ok()) return s;
-    if (config_.streams()) {
-        order_ = row_order(experts_, ExpertPlacement(transport_.experts, placement_.ranks()), transport_.chunk_slots(),
-                           transport_.chunks());
-    }
-    routed_ = true;
+    auto rows = std::make_shared<RoutedRows>();
+    if (Status s = set_rows(*rows, std::move(received), own); !s.ok()) return s;
+    set(std::move(rows));
     return {};
 }
 
-Status RoutedPlan::set_rows(ReceivedRows received, const RankRouting& own) {
+void RoutedPlan::restore(std::shared_ptr<const RoutedRows> rows) {
+    collected_ = false;
+    set(std::move(rows));
+}
+
+void RoutedPlan::set(std::shared_ptr<const RoutedRows> rows) {
+    rows_ = std::move(rows);
+    if (config_.streams()) {
+        order_ = row_order(rows_->experts, ExpertPlacement(transport_.experts, placement_.ranks()),
+                           transport_.chunk_slots(), transport_.chunks());
+    }
+    routed_ = true;
+}
+
+Status RoutedPlan::set_rows(RoutedRows& rows, ReceivedRows received, const RankRouting& own) const {
+    rows.tokens = Tokens{own.tokens(config_.top_k)};
+    rows.choices.assign(own.experts.begin(), own.experts.end());
     if (!per_rank()) {
-        plan_ = std::move(received.plan);
-        experts_.assign(own.experts.begin(), own.experts.end());
-        weights_.assign(own.weights.begin(), own.weights.end());
+        rows.plan = std::move(received.plan);
+        rows.experts = rows.choices;
+        rows.weights.assign(own.weights.begin(), own.weights.end());
         return {};
     }
-    auto plan =
-        build_combine_plan(received.plan, transport_.top_k, received.choices, config_.top_k, placement_, my_pe_);
+    auto plan = build_combine_plan(received.plan, transport_.top_k, received.choices, config_.top_k, placement_, my_pe_,
+                                   config_.expert_alignment);
     if (!plan.ok()) return plan.status();
-    received_ = std::move(received);
-    experts_ = std::move(received_.own.ranks);
-    weights_ = std::move(received_.own.ones);
-    replace(std::move(plan).value());
+    rows.plan = std::move(plan).value();
+    rows.received = std::move(received);
+    rows.experts = std::move(rows.received.own.ranks);
+    rows.weights = std::move(rows.received.own.ones);
+    relate(rows);
     return {};
+}
+
+void RoutedPlan::relate(RoutedRows& rows) const {
+    if (per_rank()) rows.rank_rows = relate_rows(rows.received, rows.plan, config_.top_k);
 }
 
 void RoutedPlan::replace(CombinePlan plan) {
-    plan_ = std::move(plan);
-    if (per_rank()) rank_rows_ = relate_rows(received_, plan_, config_.top_k);
+    auto rows = std::make_shared<RoutedRows>(*rows_);
+    rows->plan = std::move(plan);
+    relate(*rows);
+    rows_ = std::move(rows);
 }
 
 Status RoutedPlan::check(const CombinePlan& plan) const {
@@ -74,10 +93,7 @@ Status RoutedPlan::check(const CombinePlan& plan) const {
 
 void RoutedPlan::clear() {
     routed_ = collected_ = false;
-    plan_ = {};
-    received_ = {};
-    rank_rows_ = {};
-    tokens_ = {};
+    rows_ = std::make_shared<RoutedRows>();
     order_ = {};
 }
 
@@ -141,7 +157,7 @@ std::optional<int> CombineLaunches::aborted_peer() const {
 }
 
 void CombineLaunches::signal_abort(std::uint64_t epoch) {
-    const CombineCall call{nullptr, nullptr, epoch};
+    const CombineCall call{nullptr, nullptr, epoch, true};
     if (config_.streams()) {
         const StreamCombine work = stream_arguments(send_arguments(call), call);
         (void)npu::launch(stream_, launch_as("moe_stream_signal_abort"), moe_stream_signal_abort, work);
@@ -182,7 +198,15 @@ CombineSend CombineLaunches::send_arguments(const CombineCall& call) const {
     return send;
 }
 
-Result<ComputedRows> CombineLaunches::computed_rows() {
+// The weights, or as many ones.
+const float* CombineLaunches::weights_of(const std::vector<float>& weights, bool weighted,
+                                         std::vector<float>& ones) const {
+    if (weighted) return weights.data();
+    if (ones.size() < weights.size()) ones.resize(weights.size(), 1.0F);
+    return ones.data();
+}
+
+Result<ComputedRows> CombineLaunches::computed_rows(bool weighted) {
     ComputedRows computed;
     const bool quantises = config_.combine_type != NarrowType::none;
     computed.x_row = config_.row_bytes();
@@ -191,7 +215,7 @@ Result<ComputedRows> CombineLaunches::computed_rows() {
     if (rows != nullptr) {
         computed.first = rows->first.data();
         computed.parts = rows->parts.data();
-        computed.weights = rows->weights.data();
+        computed.weights = weights_of(rows->weights, weighted, part_ones_);
         const ElementType type = quantises ? ElementType::float32 : config_.input;
         computed.sum = {best_reduce(config_.input, type), shape_of(config_)};
     }
@@ -208,8 +232,8 @@ Result<ComputedRows> CombineLaunches::computed_rows() {
 
 // Sets the rows to send: those of x, or rows that are computed when they are sent. In rings, staged, and where the host
 // sends they must be in memory before.
-Status CombineLaunches::compute_rows(CombineSend& send) {
-    auto computed = computed_rows();
+Status CombineLaunches::prepare_rows(CombineSend& send, bool weighted) {
+    auto computed = computed_rows(weighted);
     if (!computed.ok()) return computed.status();
     if (!computed.value().any()) return {};
     send.computed = computed.value();
@@ -224,14 +248,14 @@ Status CombineLaunches::compute_rows(CombineSend& send) {
     return s.ok() && !host_served_.empty() ? stream_.synchronize() : s;
 }
 
-CombineReceive CombineLaunches::receive_arguments(const CombineCall& call) const {
+CombineReceive CombineLaunches::receive_arguments(const CombineCall& call) {
     CombineReceive receive;
     receive.region = blocks_.region();
     receive.layout = blocks_.layout();
     receive.epoch = call.epoch;
     receive.num_ranks = memory_.n_pes();
     receive.experts = routing_.experts().data();
-    receive.weights = routing_.weights().data();
+    receive.weights = weights_of(routing_.weights(), call.weighted, ones_);
     receive.tokens = routing_.tokens();
     receive.top_k = config_.top_k;
     receive.out = call.out;
@@ -241,7 +265,7 @@ CombineReceive CombineLaunches::receive_arguments(const CombineCall& call) const
     return receive;
 }
 
-StreamCombine CombineLaunches::stream_arguments(const CombineSend& send, const CombineCall& call) const {
+StreamCombine CombineLaunches::stream_arguments(const CombineSend& send, const CombineCall& call) {
     const RowOrder& order = routing_.order();
     return {send,
             receive_arguments(call),
@@ -270,7 +294,7 @@ Status CombineLaunches::stream_with_host() {
 
 Status CombineLaunches::start(const CombineCall& call) {
     CombineSend send = send_arguments(call);
-    if (Status s = compute_rows(send); !s.ok()) return s;
+    if (Status s = prepare_rows(send, call.weighted); !s.ok()) return s;
     if (config_.streams()) {
         const StreamCombine work = stream_arguments(send, call);
         // finish() does the whole exchange in this case.

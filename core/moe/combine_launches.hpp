@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -25,8 +26,19 @@ namespace npushmem::moe {
 
 // The routing of a rank's tokens, and the plan by which the rank returns rows to all ranks.
 
+// Of one call. It holds copies, so that the caller's tables may change.
+struct RoutedRows {
+    Tokens tokens;
+    std::vector<std::int32_t> choices;  // [tokens, top_k] experts that this rank's tokens chose
+    CombinePlan plan;                   // of the experts' rows
+    ReceivedRows received;              // one row per rank
+    RankRows rank_rows;                 // one row per rank
+    std::vector<std::int32_t> experts;  // [tokens, top_k of CombineConfig::transport]
+    std::vector<float> weights;         // same shape
+};
+
 // Keeps routing, plan and order of arrival consistent: they always belong to the same tokens of all ranks. They come
-// from an exchange of all routings, or from a dispatch. It keeps copies, so that the caller's tables may change.
+// from an exchange of all routings, from a dispatch, or from an earlier call of either.
 class RoutedPlan {
 public:
     // `exchange`: RoutingExchange::size symmetric bytes. `memory` and `config` must outlive the object.
@@ -38,6 +50,8 @@ public:
     Status collect(const RankRouting& own);
     // Takes over the rows of a dispatch. No replace() is possible then, because the other ranks' routings are unknown.
     Status adopt(ReceivedRows received, const RankRouting& own);
+    // Takes over what rows() returned, here or in another layer of the same shape. Likewise.
+    void restore(std::shared_ptr<const RoutedRows> rows);
     // Rejects a plan for which the tables differ from the collected routings.
     [[nodiscard]] Status check(const CombinePlan& plan) const;
     // `plan` has passed check().
@@ -46,35 +60,33 @@ public:
     void clear();
 
     [[nodiscard]] bool is_set() const { return routed_; }
+    [[nodiscard]] const std::shared_ptr<const RoutedRows>& rows() const { return rows_; }
     // Of the experts' rows.
-    [[nodiscard]] const CombinePlan& plan() const { return plan_; }
+    [[nodiscard]] const CombinePlan& plan() const { return rows_->plan; }
     // One row per rank: the received rows and their relation to the experts' rows; else null.
-    [[nodiscard]] const RankRows* rank_rows() const { return per_rank() ? &rank_rows_ : nullptr; }
-    [[nodiscard]] Tokens tokens() const { return tokens_; }
+    [[nodiscard]] const RankRows* rank_rows() const { return per_rank() ? &rows_->rank_rows : nullptr; }
+    [[nodiscard]] Tokens tokens() const { return rows_->tokens; }
 
     // The rows that travel: their plan; in modes stream and chunked their order of arrival; and the routing of this
     // rank's tokens, [tokens, top_k of CombineConfig::transport].
-    [[nodiscard]] const CombinePlan& sent() const { return per_rank() ? received_.plan : plan_; }
+    [[nodiscard]] const CombinePlan& sent() const { return per_rank() ? rows_->received.plan : rows_->plan; }
     [[nodiscard]] const RowOrder& order() const { return order_; }
-    [[nodiscard]] const std::vector<std::int32_t>& experts() const { return experts_; }
-    [[nodiscard]] const std::vector<float>& weights() const { return weights_; }
+    [[nodiscard]] const std::vector<std::int32_t>& experts() const { return rows_->experts; }
+    [[nodiscard]] const std::vector<float>& weights() const { return rows_->weights; }
 
 private:
     [[nodiscard]] bool per_rank() const { return config_.rows_per == RowsPer::rank; }
-    Status set_rows(ReceivedRows received, const RankRouting& own);
+    Status set_rows(RoutedRows& rows, ReceivedRows received, const RankRouting& own) const;
+    void relate(RoutedRows& rows) const;
+    void set(std::shared_ptr<const RoutedRows> rows);
 
     const CombineConfig& config_;
     const CombineConfig transport_;
     int my_pe_;
     ExpertPlacement placement_;
     RoutingExchange exchange_;
-    CombinePlan plan_;
-    ReceivedRows received_;  // one row per rank
-    RankRows rank_rows_;
+    std::shared_ptr<const RoutedRows> rows_ = std::make_shared<RoutedRows>();
     RowOrder order_;
-    Tokens tokens_;
-    std::vector<std::int32_t> experts_;
-    std::vector<float> weights_;
     bool routed_ = false;
     bool collected_ = false;  // the exchange holds the routing of all ranks
 };
@@ -84,6 +96,7 @@ struct CombineCall {
     const std::byte* x = nullptr;
     std::byte* out = nullptr;
     std::uint64_t epoch = 0;
+    bool weighted = true;  // false: all weights are 1
 };
 
 // Runs calls on one stream of the device, and serves the ranks whose memory is not mapped here from the host. Launches
@@ -110,11 +123,12 @@ public:
 private:
     [[nodiscard]] npu::LaunchConfig launch_as(const char* name) const;
     [[nodiscard]] CombineSend send_arguments(const CombineCall& call) const;
-    Result<ComputedRows> computed_rows();
-    Status compute_rows(CombineSend& send);
+    Result<ComputedRows> computed_rows(bool weighted);
+    Status prepare_rows(CombineSend& send, bool weighted);
     Status send_directly(const CombineSend& send);
-    [[nodiscard]] CombineReceive receive_arguments(const CombineCall& call) const;
-    [[nodiscard]] StreamCombine stream_arguments(const CombineSend& send, const CombineCall& call) const;
+    const float* weights_of(const std::vector<float>& weights, bool weighted, std::vector<float>& ones) const;
+    [[nodiscard]] CombineReceive receive_arguments(const CombineCall& call);
+    [[nodiscard]] StreamCombine stream_arguments(const CombineSend& send, const CombineCall& call);
     Status stream_with_host();
 
     const CombineConfig& config_;
@@ -123,6 +137,8 @@ private:
     const CombineMemory& blocks_;
     const RoutedPlan& routing_;
     Reduction reduction_;
+    std::vector<float> ones_;                // of calls without weights, as many as a call needed: of choices
+    std::vector<float> part_ones_;           // and of experts' rows
     PrivateRows computed_;                   // rows to send
     PrivateRows floats_;                     // of sums that are quantised, a row for each core
     std::vector<std::uint8_t> host_served_;  // per rank, 1: not mapped here, so the host sends to it; empty: all are

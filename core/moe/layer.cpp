@@ -3,16 +3,38 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
+#include <limits>
 #include <utility>
 
+#include "core/moe/common/gradients.hpp"
+
 namespace npushmem::moe {
+namespace {
+
+// Fixed slots have 32-bit numbers, too.
+Status check_slots(const CombineConfig& config, int ranks) {
+    if (config.capacity != fixed_slots || !config.validate().ok()) return {};
+    const std::uint64_t max_rows =
+        std::numeric_limits<std::int32_t>::max() / (config.rows_per == RowsPer::rank ? config.top_k : 1);
+    const std::uint64_t rows = DispatchLayout::capacity_of(config, ranks);
+    if (rows <= max_rows) return {};
+    return {Code::range,
+            fmt::format("moe: fixed slots for {} tokens of {} ranks at {} experts are {} rows of a rank, above "
+                        "{}; use fewer max_tokens or a capacity",
+                        config.max_tokens, ranks, config.experts, rows, max_rows)};
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Layer>> Layer::create(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device,
                                              const Status& local_status) {
     // Taken before the ranks agree, so that all learn of a failure.
     auto quantised = Dispatch::memory_for_quantised(config);
-    auto combine = Combine::create(config, memory, device, local_status.ok() ? quantised.status() : local_status);
+    Status own = local_status.ok() ? check_slots(config, memory.n_pes()) : local_status;
+    if (own.ok()) own = quantised.status();
+    auto combine = Combine::create(config, memory, device, own);
     if (!combine.ok()) return combine.status();
     std::unique_ptr<Layer> layer(new Layer);
     layer->combine_ = std::move(combine).value();
@@ -44,6 +66,24 @@ Status Layer::idle() const {
                                      pending_call_ == Call::dispatch ? "dispatch" : "combine")};
 }
 
+Status Layer::check_dispatched() const {
+    const RoutingId& current = combine_->routing_id();
+    if (current.number != 0 && current == dispatched_) return {};
+    return {Code::state,
+            "moe: the routing of this handle is not that of a dispatch; call npushmemx_moe_dispatch, or "
+            "npushmemx_moe_set_layout with a layout of one"};
+}
+
+Status Layer::start_cached_dispatch(const std::byte* in) {
+    if (Status s = idle(); !s.ok()) return s;
+    if (Status s = check_dispatched(); !s.ok()) return s;
+    const std::size_t tokens = combine_->tokens().value();
+    Status status =
+        run_step(Call::dispatch, [&] { return dispatch_->start_cached(in, tokens, combine_->routing_id(), {}, {}); });
+    if (status.ok()) pending_call_ = Call::dispatch;
+    return status;
+}
+
 Status Layer::start_dispatch(const std::byte* in, const RankRouting& own, const Status& local_status) {
     if (Status s = idle(); !s.ok()) return s;
     if (dispatch_ == nullptr) {
@@ -67,7 +107,63 @@ Status Layer::start_combine(const std::byte* x, std::byte* out) {
 
 Status Layer::finish_dispatch() {
     Status status = dispatch_->finish();
-    return status.ok() ? combine_->adopt(dispatch_->take_rows(), own_) : status;
+    if (!status.ok() || dispatch_->is_cached()) return status;
+    status = combine_->adopt(dispatch_->take_rows(), own_);
+    dispatched_ = combine_->routing_id();
+    return status;
+}
+
+Result<RoutedLayout> Layer::layout() const {
+    if (!combine_->routing().is_set()) return Status{Code::state, "moe: the handle has no routing"};
+    RoutedLayout layout{combine_->routing().rows(), nullptr, combine_->routing_id(), combine_->config()};
+    if (check_dispatched().ok()) layout.places = std::make_shared<RowPlaces>(dispatch_->places());
+    return layout;
+}
+
+// The rows of the layout must have the same places here, and room.
+Status Layer::check_layout(const RoutedLayout& layout) const {
+    const CombineConfig& here = combine_->config();
+    const CombineConfig& there = layout.config;
+    const auto differ = [](const char* field, std::int64_t value, std::int64_t own) {
+        return Status{Code::argument,
+                      fmt::format("moe: the layout is from a handle with {} {}, this one has {}", field, value, own)};
+    };
+    if (there.experts != here.experts) return differ("experts", there.experts, here.experts);
+    if (there.top_k != here.top_k) return differ("top_k", there.top_k, here.top_k);
+    if (there.rows_per != here.rows_per)
+        return differ("rows", static_cast<std::int64_t>(there.rows_per), static_cast<std::int64_t>(here.rows_per));
+    if (there.expert_alignment != here.expert_alignment)
+        return differ("expert_alignment", there.expert_alignment, here.expert_alignment);
+    const auto tokens = static_cast<std::int64_t>(layout.rows->tokens.value());
+    if (tokens > here.max_tokens)
+        return {Code::range, fmt::format("moe: the layout has {} tokens, above the max_tokens {} of this handle",
+                                         tokens, here.max_tokens)};
+    if (layout.places == nullptr || dispatch_ == nullptr) return {};
+    const bool fixed = here.capacity == fixed_slots;
+    if (fixed != (there.capacity == fixed_slots) || (fixed && there.max_tokens != here.max_tokens)) {
+        return {Code::argument,
+                "moe: the layout is from a handle with other slots; both need fixed slots for as many "
+                "max_tokens, or neither"};
+    }
+    const std::uint64_t capacity = DispatchLayout::capacity_of(here, combine_->plan_ranks());
+    for (const std::uint64_t rows : layout.places->totals) {
+        if (rows > capacity)
+            return {Code::range,
+                    fmt::format("moe: a rank receives {} rows by the layout, above the capacity {} of this handle",
+                                rows, capacity)};
+    }
+    return {};
+}
+
+Status Layer::set_layout(const RoutedLayout& layout, const Status& local_status) {
+    if (Status s = idle(); !s.ok()) return s;
+    const Status own = local_status.ok() ? check_layout(layout) : local_status;
+    if (Status s = combine_->restore(layout.rows, layout.id, own); !s.ok()) return s;
+    dispatched_ = {};
+    if (layout.places == nullptr || dispatch_ == nullptr) return {};
+    dispatch_->set_places(*layout.places);
+    dispatched_ = layout.id;
+    return {};
 }
 
 // A combine would read quantized rows as rows of the input type, which are longer.
@@ -75,10 +171,8 @@ Status Layer::check_rows(const std::byte* x_of_caller) const {
     const CombineConfig& config = combine_->config();
     if (dispatch_ == nullptr || config.dispatch_type == NarrowType::none) return {};
     const Extent given{"x", x_of_caller, bytes_of(combine_->plan().rows, config.row_bytes())};
-    const Rows capacity{static_cast<std::uint64_t>(config.capacity)};
     for (const Extent& quantised :
-         {Extent{"the rows of the dispatch", x(), bytes_of(capacity, config.dispatched_row())},
-          Extent{"their copies", expert_rows_.data(), expert_rows_.size()}}) {
+         {dispatch_->received_rows(), Extent{"their copies", expert_rows_.data(), expert_rows_.size()}}) {
         if (!check_apart(given, quantised).ok())
             return {Code::argument, fmt::format("moe: x is in the quantized rows of the dispatch; give rows of {}, as "
                                                 "npushmemx_moe_dequantize makes them",
@@ -94,6 +188,7 @@ Result<std::byte*> Layer::expert_rows() {
     if (Status s = expert_rows_.reserve(Rows{rows->source.size()}, Bytes{row}); !s.ok())
         return s.within("the rows have arrived (npushmemx_moe_get_received), but not as *x");
     for (std::size_t i = 0; i < rows->source.size(); ++i) {
+        if (rows->source[i] < 0) continue;  // a gap before an aligned expert
         std::memcpy(expert_rows_.data() + i * row, x() + static_cast<std::size_t>(rows->source[i]) * row, row);
     }
     return expert_rows_.data();
@@ -118,8 +213,115 @@ Status Layer::combine_rows(const std::byte* x, std::byte* out) {
     return started.ok() ? wait() : started;
 }
 
+Status Layer::check_gradients(const std::byte* grad_out, const std::byte* x, std::byte* grad_x,
+                              float* grad_weights) const {
+    const CombineConfig& config = combine_->config();
+    const Tokens tokens = combine_->tokens();
+    const Bytes rows = bytes_of(combine_->plan().rows, config.row_bytes());
+    const auto* of_weights = reinterpret_cast<const std::byte*>(grad_weights);
+    const Bytes weights = bytes_of(rows_of(tokens, static_cast<std::uint32_t>(config.top_k)), Bytes{sizeof(float)});
+    const Extent in{"grad_out", grad_out, config.row_bytes() * tokens.value()};
+    const Extent out{"grad_x", grad_x, rows};
+    if (config.dispatch_type != NarrowType::none) {
+        return {Code::unsupported,
+                "moe: the rows of this handle's dispatch are quantized; set the layout in a handle with "
+                "dispatch_type 0 for the gradients"};
+    }
+    if (Status s = check_address(out, size_of(config.input)); !s.ok()) return s;
+    if (Status s = check_apart(out, dispatch_->received_rows()); !s.ok()) return s;
+    if (Status s = check_apart(out, in); !s.ok()) return s;
+    const Extent values{"x", x, rows};
+    const Extent gradients{"grad_weights", of_weights, weights};
+    if (Status s = check_address(values, size_of(config.input)); !s.ok()) return s;
+    if (Status s = check_address(gradients, ElementSize{sizeof(float)}); !s.ok()) return s;
+    for (const Extent& other : {dispatch_->received_rows(), out, gradients}) {
+        if (Status s = check_apart(values, other); !s.ok()) return s;
+    }
+    for (const Extent& other : {dispatch_->received_rows(), out, in}) {
+        if (Status s = check_apart(gradients, other); !s.ok()) return s;
+    }
+    return {};
+}
+
+Status Layer::combine_backward(const std::byte* grad_out, const std::byte* x, std::byte* grad_x, float* grad_weights) {
+    if (Status s = idle(); !s.ok()) return s;
+    if (Status s = check_dispatched(); !s.ok()) return s;
+    row_weights_.clear();
+    if (combine_->rank_rows() == nullptr) {
+        const RowPlaces& places = dispatch_->current_places();
+        const std::vector<float>& weights = combine_->routing().weights();
+        for (std::uint64_t i = 0; i < places.begins.back(); ++i)
+            row_weights_.push_back(std::bit_cast<std::uint32_t>(weights[places.order[i]]));
+    }
+    return run_step(Call::dispatch, [&] {
+        Status status = dispatch_->start_cached(grad_out, combine_->tokens().value(), combine_->routing_id(),
+                                                row_weights_, check_gradients(grad_out, x, grad_x, grad_weights));
+        if (status.ok()) status = dispatch_->finish();
+        if (!status.ok()) return status;
+        compute_gradients(x, grad_x);
+        return collect_gradients(grad_weights);
+    });
+}
+
+// Of the rows of this rank's experts. The weights' gradients become replies.
+void Layer::compute_gradients(const std::byte* x, std::byte* grad_x) {
+    const CombineConfig& config = combine_->config();
+    const RankRows* received = combine_->rank_rows();
+    const CombinePlan& plan = combine_->plan();
+    RowGradients gradients(config.input, static_cast<std::size_t>(config.hidden));
+    const std::size_t row = config.row_bytes().value();
+    const auto top_k = static_cast<std::size_t>(config.top_k);
+    float* const reply = dispatch_->reply(received == nullptr ? 1 : top_k);
+    for (std::size_t at = 0; at < plan.rows.value(); ++at) {
+        if (plan.slots[at] == no_slot) continue;
+        const std::size_t from = received == nullptr ? at : static_cast<std::size_t>(received->source[at]);
+        const float weight = received == nullptr ? std::bit_cast<float>(dispatch_->tags()[at]) : received->weights[at];
+        const std::byte* const gradient = dispatch_->x() + from * row;
+        gradients.scale(grad_x + at * row, gradient, weight);
+        const std::size_t place = received == nullptr ? at : from * top_k + plan.slots[at] % top_k;
+        reply[place] = gradients.product(x + at * row, gradient);
+    }
+}
+
+// Of this rank's tokens, from the ranks of their experts.
+Status Layer::collect_gradients(float* grad_weights) {
+    const auto top_k = static_cast<std::size_t>(combine_->config().top_k);
+    const RoutedRows& rows = *combine_->routing().rows();
+    const bool per_rank = combine_->rank_rows() != nullptr;
+    if (Status s = dispatch_->fetch_replies(replies_, per_rank ? top_k : 1); !s.ok()) return s;
+    std::fill_n(grad_weights, rows.tokens.value() * top_k, 0.0F);
+    const RowPlaces& places = dispatch_->current_places();
+    if (!per_rank) {
+        for (std::size_t i = 0; i < places.begins.back(); ++i) grad_weights[places.order[i]] = replies_[i];
+        return {};
+    }
+    const ExpertPlacement placement(combine_->config().experts, combine_->plan_ranks());
+    const auto width = static_cast<std::uint32_t>(std::min(combine_->config().top_k, placement.ranks()));
+    for (std::int32_t rank = 0; rank < placement.ranks(); ++rank) {
+        for (std::size_t i = places.begins[static_cast<std::size_t>(rank)];
+             i < places.begins[static_cast<std::size_t>(rank) + 1]; ++i) {
+            const std::size_t first = places.order[i] / width * top_k;
+            for (std::size_t k = 0; k < top_k; ++k) {
+                const std::int32_t expert = rows.choices[first + k];
+                if (expert >= 0 && placement.rank_of(expert) == rank) grad_weights[first + k] = replies_[i * top_k + k];
+            }
+        }
+    }
+    return {};
+}
+
+Status Layer::dispatch_backward(const std::byte* grad_x, std::byte* grad_in) {
+    if (Status s = idle(); !s.ok()) return s;
+    if (Status s = check_dispatched(); !s.ok()) return s;
+    return run_step(Call::combine, [&] {
+        Status status = combine_->start(grad_x, grad_in, check_rows(grad_x), false);
+        return status.ok() ? combine_->finish() : status;
+    });
+}
+
 Status Layer::reset() {
     static_cast<void>(wait());
+    dispatched_ = {};
     if (Status s = combine_->reset(); !s.ok()) return s;
     return dispatch_ != nullptr ? dispatch_->reset() : Status{};
 }

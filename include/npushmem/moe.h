@@ -33,6 +33,15 @@
  *     npushmemx_moe_combine(moe, x, out);                       // and so on, any number of calls
  *     npushmemx_moe_destroy(moe);
  *
+ * The routing of a call can be kept as a layout, for later calls on the same tokens (npushmemx_moe_get_layout): rows go
+ * the same ways without counts and tables, and gradients come back:
+ *
+ *     npushmemx_moe_layout_t* layout;                           // forward, as above; then, for each layer of the
+ * model, npushmemx_moe_get_layout(moe, &layout); npushmemx_moe_set_layout(moe, layout);                    // backward,
+ * in reverse order npushmemx_moe_combine_backward(moe, grad_out, x, grad_x, grad_weights); run_experts_backward(&plan,
+ * grad_x);                      // the program's function npushmemx_moe_dispatch_backward(moe, grad_x, grad_in);
+ *     npushmemx_moe_layout_destroy(layout);
+ *
  * A program that moves its tokens to the experts by other means calls npushmemx_moe_set_routing instead of the
  * dispatch. Several layers may run at the same time: each has its own handle, with its own memory. The forms _nbi start
  * a dispatch or a combine and return; npushmemx_moe_wait returns its result:
@@ -70,7 +79,8 @@
  * npushmemx_moe_plan_t; plan: receives the destination of each row; received: receives the rows of a dispatch; traffic:
  * receives the flow control counters; in: the rows to send or to convert, one for each token; x: the rows of this PE's
  * experts; quantized: rows of config.dispatch_type; out: the rows that a call makes; team: the living ranks;
- * substitutes: for each expert, the one that replaces it. */
+ * substitutes: for each expert, the one that replaces it; layout: the routing of a call; grad_out, grad_x, grad_in,
+ * grad_weights: gradients of out, x, in and weights. */
 #ifndef NPUSHMEM_MOE_H
 #define NPUSHMEM_MOE_H
 
@@ -122,12 +132,16 @@ extern "C" {
     3 /* directly to the slot, stores that bypass the caches; rows that the sender \
          computes have ordinary stores */
 
+/* As capacity: fixed slots (npushmemx_moe_dispatch). */
+#define NPUSHMEMX_MOE_FIXED_SLOTS (-1)
+
 /* The rows that travel: one for each choice of a token, or one for each PE that holds any of the token's experts. All
  * PEs must choose the same. */
 #define NPUSHMEMX_MOE_ROW_PER_CHOICE 0
 #define NPUSHMEMX_MOE_ROW_PER_RANK 1
 
-typedef struct npushmemx_moe npushmemx_moe_t; /* opaque */
+typedef struct npushmemx_moe npushmemx_moe_t;               /* opaque */
+typedef struct npushmemx_moe_layout npushmemx_moe_layout_t; /* opaque */
 
 typedef struct npushmemx_moe_config {
     uint32_t struct_size; /* sizeof(npushmemx_moe_config_t) */
@@ -142,15 +156,15 @@ typedef struct npushmemx_moe_config {
     int32_t audit;        /* not 0: counts the rows put into every slot, and checks the counts after each call (slow) */
     int64_t timeout_ns;   /* longest wait for another PE; 0: NPUSHMEM_TIMEOUT */
     int64_t capacity; /* maximum rows that one PE receives in a dispatch, up to 2^31 - 1, with one row per rank up to
-                         (2^31 - 1) / top_k; 0: no dispatch and no memory for it */
+                         (2^31 - 1) / top_k; 0: no dispatch and no memory for it; NPUSHMEMX_MOE_FIXED_SLOTS */
     int32_t ring;     /* NPUSHMEMX_MOE_RING_... */
-    npushmem_team_t team;   /* the PEs of the layer: rank r is PE r of the team, also in messages */
-    int32_t rows;           /* NPUSHMEMX_MOE_ROW_PER_...; other values are rejected */
-    int32_t dispatch_type;  /* type of the rows of a dispatch; 0: input_type */
-    int32_t dispatch_input; /* NPUSHMEMX_MOE_INPUT_...; other values are rejected */
-    int32_t scale_block;    /* elements of a quantized row that share a scale; 0: 128; hidden or more: one per row */
-    int32_t combine_type;   /* type of the rows that a combine returns to the PEs of their tokens; 0: input_type */
-    int32_t reserved;       /* 0 */
+    npushmem_team_t team;     /* the PEs of the layer: rank r is PE r of the team, also in messages */
+    int32_t rows;             /* NPUSHMEMX_MOE_ROW_PER_...; other values are rejected */
+    int32_t dispatch_type;    /* type of the rows of a dispatch; 0: input_type */
+    int32_t dispatch_input;   /* NPUSHMEMX_MOE_INPUT_...; other values are rejected */
+    int32_t scale_block;      /* elements of a quantized row that share a scale; 0: 128; hidden or more: one per row */
+    int32_t combine_type;     /* type of the rows that a combine returns to the PEs of their tokens; 0: input_type */
+    int32_t expert_alignment; /* 1 to 2^20; the rows of each expert begin in x at a multiple of it; 0: 1 */
 } npushmemx_moe_config_t;
 
 #define NPUSHMEMX_MOE_CONFIG_INITIALIZER                                                                          \
@@ -161,8 +175,9 @@ typedef struct npushmemx_moe_config {
     }
 
 /* Layout of x on this PE. The tables are int32 [local_experts, ranks], row-major; x is expert-major, inside
- * an expert ordered by the rank that owns the token, inside that by token and choice. Valid until the next set_routing,
- * set_plan, dispatch, reset or destroy. */
+ * an expert ordered by the rank that owns the token, inside that by token and choice. With an expert_alignment or fixed
+ * slots x has gaps: rows of no fragment, whose values are unspecified and unused. Valid until the next set_routing,
+ * set_plan, set_layout, dispatch, reset or destroy. */
 typedef struct npushmemx_moe_plan {
     int32_t local_experts;
     int32_t first_expert; /* global number of local expert 0 */
@@ -172,16 +187,16 @@ typedef struct npushmemx_moe_plan {
     int64_t tokens;              /* of this PE: rows of out */
     const int32_t* offset_table; /* first row in x of the fragment (expert, rank) */
     const int32_t* length_table; /* its number of rows */
-    const uint32_t* slots;       /* [rows] token * top_k + k at the rank that the row goes to */
+    const uint32_t* slots;       /* [rows] token * top_k + k at the rank that the row goes to; 2^32 - 1 in gaps */
 } npushmemx_moe_plan_t;
 
 /* The received rows of a layer with one row per rank: row row_index[i] of x is the input of the expert that computes
  * row i of the plan. x is ordered by the rank that owns the token, inside that by token. Valid as long as the plan. */
 typedef struct npushmemx_moe_received {
-    int64_t rows;             /* of x: one for each (token, rank) with an expert here */
+    int64_t rows;             /* of x: one for each (token, rank) with an expert here; with fixed slots, all slots */
     const void* x;            /* the rows of the last dispatch, each of npushmemx_moe_row_bytes, in symmetric memory;
                                  NULL without a capacity */
-    const int32_t* row_index; /* [plan.rows]; -1: a row outside of all fragments of set_plan */
+    const int32_t* row_index; /* [plan.rows]; -1: a row of no fragment */
     const float* weights;     /* [plan.rows] of the choice; combine applies them */
 } npushmemx_moe_received_t;
 
@@ -219,6 +234,10 @@ NPUSHMEM_API int npushmemx_moe_set_plan(npushmemx_moe_t* handle, const int32_t* 
 
 /* Not collective. Returns the current plan. */
 NPUSHMEM_API int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx_moe_plan_t* plan);
+
+/* Not collective. rows: [plan.local_experts]; receives the number of rows of each expert of this PE. The first one of
+ * expert e is row offset_table[e * ranks] of x. */
+NPUSHMEM_API int npushmemx_moe_get_expert_rows(const npushmemx_moe_t* handle, int64_t* rows);
 
 /* Not collective. Returns the received rows and their relation to the rows of the plan. Fails with
  * NPUSHMEM_E_UNSUPPORTED on a handle with one row per choice. */
@@ -269,11 +288,42 @@ NPUSHMEM_API int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushm
  * of *x are no valid input of combine, which rejects an x in that memory: the experts dequantize them, and the program
  * passes rows of input_type.
  *
+ * With the capacity NPUSHMEMX_MOE_FIXED_SLOTS each PE has max_tokens slots at each expert: the rows of rank r for local
+ * expert e begin at row (e * ranks + r) * max_tokens of x (each expert's ranks * max_tokens rows rounded up to a
+ * multiple of expert_alignment), and plan.rows counts all slots. A call that needs more of them, because tokens choose
+ * an expert more than once, is rejected on all PEs with NPUSHMEM_E_RANGE. So no counts travel before the rows, and the
+ * call waits for the others once instead of twice. It takes the memory for two such x, local_experts * ranks *
+ * max_tokens rows each, which calls use in turn. With one row per rank the received rows have such slots, as of one
+ * expert per rank; the rows of *x have the places of the plan, without these gaps.
+ *
  * Rejected on all PEs, before any row moves and without a change of *x, if any PE's ids are outside -1..experts-1, if
  * its `in` is NULL, not aligned, or in the handle's memory, or if a PE would receive more rows than `capacity`; the
  * previous routing and its x stay. If a PE does not call in time, the call fails on the others, as in combine. */
 NPUSHMEM_API int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens, const void* in,
                                         const int32_t* expert_ids, const float* weights, void** x);
+
+/* Not collective. Returns the routing of the last call, with the plan and, after a dispatch, the ways of its rows, for
+ * npushmemx_moe_set_layout. It needs no symmetric memory. It stays valid when the handle is destroyed; free it with
+ * npushmemx_moe_layout_destroy, before npushmem_finalize. Fails with NPUSHMEM_E_STATE on a handle without a routing,
+ * and while a call runs. On failure *layout is NULL. */
+NPUSHMEM_API int npushmemx_moe_get_layout(const npushmemx_moe_t* handle, npushmemx_moe_layout_t** layout);
+
+/* Collective. Makes the layout the routing of the handle, like the call that it is from; x of a dispatch stays as it
+ * is. All PEs give the layouts of the same call. The layout may be from another handle on the same PEs, with the same
+ * experts, top_k, rows and expert_alignment, and both or neither with fixed slots, with an equal max_tokens: for
+ * example from one with a dispatch_type, for gradients without. Rejected on all PEs with NPUSHMEM_E_ARGUMENT if any
+ * PE's layout is NULL or of another kind, with NPUSHMEM_E_RANGE if its tokens or rows exceed max_tokens or the capacity
+ * here, and with NPUSHMEM_E_MISMATCH if the layouts are from different calls; the routing stays. */
+NPUSHMEM_API int npushmemx_moe_set_layout(npushmemx_moe_t* handle, const npushmemx_moe_layout_t* layout);
+
+/* Not collective. NULL does nothing. */
+NPUSHMEM_API void npushmemx_moe_layout_destroy(npushmemx_moe_layout_t* layout);
+
+/* Collective. Sends rows like the dispatch, or the layout of a dispatch, that made the current routing: in and *x as
+ * there, with plan.tokens tokens. Neither counts nor choices travel, and no table is made. Fails with NPUSHMEM_E_STATE
+ * if no dispatch made the routing. Rejected on all PEs, before *x changes, if `in` is invalid on any PE, or with
+ * NPUSHMEM_E_MISMATCH if the PEs' routings are from different calls or another PE calls npushmemx_moe_dispatch. */
+NPUSHMEM_API int npushmemx_moe_dispatch_cached(npushmemx_moe_t* handle, const void* in, void** x);
 
 /* Collective. x: [plan.rows, hidden] of input_type, out: [plan.tokens, hidden] of output_type, aligned to their
  * elements, in any memory; they must not overlap. Returns when out is complete and x may be changed; other PEs may
@@ -295,8 +345,34 @@ NPUSHMEM_API int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, v
 NPUSHMEM_API int npushmemx_moe_dispatch_nbi(npushmemx_moe_t* handle, int64_t tokens, const void* in,
                                             const int32_t* expert_ids, const float* weights, void** x);
 
+/* Collective. Starts npushmemx_moe_dispatch_cached in the same way. */
+NPUSHMEM_API int npushmemx_moe_dispatch_cached_nbi(npushmemx_moe_t* handle, const void* in, void** x);
+
 /* Collective. Starts npushmemx_moe_combine in the same way. x and out must stay valid until npushmemx_moe_wait. */
 NPUSHMEM_API int npushmemx_moe_combine_nbi(npushmemx_moe_t* handle, const void* x, void* out);
+
+/* Collective. The gradients of a combine with the current routing, which a dispatch or its layout made, from that of
+ * its result. grad_out: [tokens, hidden], x: the rows that the combine got, grad_x: [plan.rows, hidden], all of
+ * input_type and aligned to its elements; grad_weights: [tokens, top_k], 0 for absent choices. For row i of token t and
+ * choice k:
+ *
+ *     grad_x[i][c]       = 0 + weight[t][k] * grad_out[t][c]          in float, rounded once to input_type
+ *     grad_weights[t][k] = sum over c of x[i][c] * grad_out[t][c]     in double, rounded once to float
+ *
+ * The products are exact. Eight sums add up the columns c of equal c mod 8, ascending; then sum j adds sum j + 4 for
+ * j < 4, sum j + 2 for j < 2, and sum 1 to sum 0. So equal input gives equal bits everywhere. With one row per rank the
+ * sums of the ranks count as exact.
+ *
+ * Rows of grad_x in gaps stay as they are. Overwrites the rows of the dispatch; x and grad_x lie elsewhere, and no two
+ * arrays overlap. Rejected on all PEs if any PE's
+ * arrays are invalid; with NPUSHMEM_E_UNSUPPORTED on a handle with a dispatch_type. */
+NPUSHMEM_API int npushmemx_moe_combine_backward(npushmemx_moe_t* handle, const void* grad_out, const void* x,
+                                                void* grad_x, float* grad_weights);
+
+/* Collective. The gradient of a dispatch with the current routing, from that of its rows: npushmemx_moe_combine with
+ * grad_x as x, grad_in as out, and weights that are all 1. Fails with NPUSHMEM_E_STATE if no dispatch or its layout
+ * made the routing. */
+NPUSHMEM_API int npushmemx_moe_dispatch_backward(npushmemx_moe_t* handle, const void* grad_x, void* grad_in);
 
 /* Collective. Waits for the running call of the handle and returns its result; 0 if none runs. */
 NPUSHMEM_API int npushmemx_moe_wait(npushmemx_moe_t* handle);

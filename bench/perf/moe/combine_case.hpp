@@ -28,6 +28,7 @@ struct CombineOptions {
     std::string mode = "direct";
     std::string ring = "receiver";
     std::string rows = "choice";
+    std::string slots = "packed";  // of a dispatch
     double zipf = 1.0;
     std::uint64_t seed = 1;
     int iterations = 30;

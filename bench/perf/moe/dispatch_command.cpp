@@ -20,9 +20,9 @@ public:
         auto layer = RoundTripLayer::create(job_, case_, options_);
         if (!layer.ok()) return layer.status();
         layer_ = std::move(layer).value();
-        for (const auto step :
-             {&DispatchRun::count, &DispatchRun::verify_first, &DispatchRun::time_dispatch, &DispatchRun::time_layer,
-              &DispatchRun::verify_again, &DispatchRun::time_copies, &DispatchRun::time_quantized}) {
+        for (const auto step : {&DispatchRun::count, &DispatchRun::verify_first, &DispatchRun::time_dispatch,
+                                &DispatchRun::time_cached, &DispatchRun::time_layer, &DispatchRun::verify_again,
+                                &DispatchRun::time_copies, &DispatchRun::time_quantized}) {
             if (Status status = (this->*step)(); !status.ok()) return status;
             if (result_.difference) break;
         }
@@ -32,7 +32,7 @@ public:
 private:
     Status count() {
         const auto& plan = layer_->plan();
-        Status counted = steps_.count(result_, case_, plan.rows, layer_->sent_rows(), plan.copy);
+        Status counted = steps_.count(result_, case_, layer_->rows(), layer_->sent_rows(), plan.copy);
         if (!counted.ok()) return counted;
         result_.capacity = layer_->capacity();
         const bool per_rank = options_.rows == "rank";
@@ -65,6 +65,10 @@ private:
 
     Status time_dispatch() {
         return steps_.time_calls(result_, result_.dispatch, [&] { return layer_->dispatch(); });
+    }
+
+    Status time_cached() {
+        return steps_.time(result_.cached, [&] { return layer_->dispatch_cached(); });
     }
 
     Status time_layer() {
@@ -119,6 +123,12 @@ public:
                        "Dispatch the tokens of one MoE layer and combine them; verify the result and compare the time "
                        "with memcpy",
                        4) {}
+
+    CLI::App* declare(CLI::App& program) override {
+        CLI::App* app = LayerCommand::declare(program);
+        declare_slots(*app);
+        return app;
+    }
 
 private:
     Result<Outcome> measure(const Job& job, const CombineCase& c) override {

@@ -71,6 +71,15 @@ CLI::App* LayerCommand::declare(CLI::App& program) {
     return app;
 }
 
+void LayerCommand::declare_slots(CLI::App& app) {
+    app.add_option(
+           "--slots", options_.slots,
+           "Places of the rows at their experts: contiguous, by counts that travel first, or fixed, for all tokens "
+           "of each PE")
+        ->check(CLI::IsMember({"packed", "fixed"}))
+        ->capture_default_str();
+}
+
 int LayerCommand::run() {
     const auto job = Job::start();
     return job ? run_layers(*job) : EXIT_FAILURE;

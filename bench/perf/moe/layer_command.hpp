@@ -28,6 +28,8 @@ protected:
     LayerCommand(std::string name, std::string description, int receive_buffers)
         : name_(std::move(name)), description_(std::move(description)), receive_buffers_(receive_buffers) {}
 
+    // Of commands with a dispatch.
+    void declare_slots(CLI::App& app);
     [[nodiscard]] const CombineOptions& options() const { return options_; }
     // A type of quantized rows to measure, too; empty: none.
     [[nodiscard]] const std::string& quantize() const { return quantize_; }

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
+#include <set>
 
 #include "bench/moe/payload.hpp"
 #include "bench/perf/job.hpp"
@@ -226,7 +228,8 @@ std::optional<Difference> difference_in(const std::byte* row, std::int64_t colum
 Result<std::unique_ptr<RoundTripLayer>> RoundTripLayer::create(const Job& job, const CombineCase& c,
                                                                const CombineOptions& options, std::int64_t capacity) {
     std::unique_ptr<RoundTripLayer> layer(new RoundTripLayer(c, job.pe()));
-    const auto needed = capacity > 0 ? Result<std::int64_t>(capacity) : max_rows(job, c);
+    if (options.slots == "fixed") capacity = NPUSHMEMX_MOE_FIXED_SLOTS;
+    const auto needed = capacity != 0 ? Result<std::int64_t>(capacity) : max_rows(job, c);
     if (!needed.ok()) return needed.status();
     layer->capacity_ = needed.value();
     if (Status status = layer->open(options); !status.ok()) return status;
@@ -266,14 +269,30 @@ Status RoundTripLayer::dispatch() {
         return failure();
     }
     if (per_rank_ && npushmemx_moe_get_received(handle_, &received_) != 0) return failure();
-    return npushmemx_moe_get_plan(handle_, &plan_) == 0 ? Status{} : failure();
+    if (npushmemx_moe_get_plan(handle_, &plan_) != 0) return failure();
+    rows_ =
+        std::accumulate(plan_.length_table, plan_.length_table + plan_.local_experts * plan_.ranks, std::int64_t{0});
+    return {};
+}
+
+Status RoundTripLayer::dispatch_cached() {
+    return npushmemx_moe_dispatch_cached(handle_, in_.data(), per_rank_ ? nullptr : &x_) == 0 ? Status{} : failure();
+}
+
+// That have come, without gaps.
+std::int64_t RoundTripLayer::sent_rows() const {
+    if (!per_rank_) return rows_;
+    std::set<std::int32_t> used(received_.row_index, received_.row_index + plan_.rows);
+    used.erase(-1);
+    return static_cast<std::int64_t>(used.size());
 }
 
 void RoundTripLayer::run_experts() {
     if (!per_rank_) return;
     const auto row = static_cast<std::size_t>(case_.row_bytes());
-    y_.resize(payload_bytes());
+    y_.resize(static_cast<std::size_t>(plan_.rows) * row);
     for (std::size_t at = 0; at < static_cast<std::size_t>(plan_.rows); ++at) {
+        if (received_.row_index[at] < 0) continue;
         const std::byte* source = static_cast<const std::byte*>(received_.x);
         std::memcpy(y_.data() + at * row, source + static_cast<std::size_t>(received_.row_index[at]) * row, row);
     }

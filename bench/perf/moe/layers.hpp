@@ -84,6 +84,8 @@ public:
     // Fills this PE's tokens with a function of rank, token, column and salt.
     void fill(std::uint64_t salt);
     Status dispatch();
+    // By the layout of the last dispatch, with the same results.
+    Status dispatch_cached();
     // With one row per rank: makes the experts' rows, copies of the received rows. Call it between a dispatch and its
     // combine, when rows or routing have changed.
     void run_experts();
@@ -97,8 +99,10 @@ public:
     // Values of the last dispatch.
     [[nodiscard]] const npushmemx_moe_plan_t& plan() const { return plan_; }
     [[nodiscard]] const std::byte* x() const { return per_rank_ ? y_.data() : static_cast<const std::byte*>(x_); }
-    [[nodiscard]] std::int64_t sent_rows() const { return per_rank_ ? received_.rows : plan_.rows; }
-    [[nodiscard]] std::size_t payload_bytes() const { return static_cast<std::size_t>(plan_.rows * case_.row_bytes()); }
+    // Rows of the experts, without gaps.
+    [[nodiscard]] std::int64_t rows() const { return rows_; }
+    [[nodiscard]] std::int64_t sent_rows() const;
+    [[nodiscard]] std::size_t payload_bytes() const { return static_cast<std::size_t>(rows_ * case_.row_bytes()); }
     [[nodiscard]] std::int64_t capacity() const { return capacity_; }
     // This PE's tokens, moved out: the last call on the layer.
     [[nodiscard]] std::vector<std::byte> take_in() { return std::move(in_); }
@@ -117,6 +121,7 @@ private:
     npushmemx_moe_t* handle_ = nullptr;
     npushmemx_moe_plan_t plan_{};
     npushmemx_moe_received_t received_{};
+    std::int64_t rows_ = 0;
     void* x_ = nullptr;
     std::vector<std::byte> y_;  // one row per rank: the experts' rows
     std::vector<std::byte> in_;

@@ -136,6 +136,7 @@ std::string results_section(const CombineCase& c, const DispatchResult& r) {
         fmt::format("Results ({} calls, all PEs beginning together, until the last has ended)\n", r.dispatch.size());
     text += field("dispatch", spread_text(dispatch, r.payload_bytes));
     text += back_to_back_section(r);
+    text += field("cached dispatch", spread_text(bench::summarise(r.cached), r.payload_bytes));
     text += field("dispatch, combine", spread_text(layer, 2 * r.payload_bytes));
     text += field("memcpy ordinary", spread_text(ordinary, r.payload_bytes));
     text += field("memcpy streaming", spread_text(streaming, r.payload_bytes));
@@ -181,8 +182,9 @@ std::string verification_section(const CombineOptions& options, const DispatchRe
 
 std::string dispatch_report(const CombineCase& c, const CombineOptions& options, const DispatchResult& result,
                             const std::string& map, const std::string& nics) {
-    return fmt::format("npushmem-perf dispatch: {} on {} PEs, mode {}, room for {} rows on each\n\n", c.workload.name,
-                       result.pes, options.mode, result.capacity) +
+    return fmt::format(
+               "npushmem-perf dispatch: {} on {} PEs, mode {}, {}\n\n", c.workload.name, result.pes, options.mode,
+               options.slots == "fixed" ? "fixed slots" : fmt::format("room for {} rows on each", result.capacity)) +
            workload_section(c, options, result) + "\n" +
            choices_section(copying_there(options, result.copy) + copying_back(options, result.copy), map, nics) + "\n" +
            results_section(c, result) + "\n" + verification_section(options, result);
@@ -191,6 +193,7 @@ std::string dispatch_report(const CombineCase& c, const CombineOptions& options,
 std::string dispatch_csv(const DispatchResult& result) {
     std::string csv = csv_header;
     append_samples(csv, "dispatch", result.dispatch, result.payload_bytes);
+    append_samples(csv, "dispatch_cached", result.cached, result.payload_bytes);
     append_samples(csv, "dispatch_combine", result.layer, 2 * result.payload_bytes);
     if (!result.quantized_type.empty()) {
         append_samples(csv, "dispatch_quantizing", result.quantizing, result.quantized_bytes);

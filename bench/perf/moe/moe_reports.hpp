@@ -25,6 +25,7 @@ struct CombineResult : PayloadResult {
 
 struct DispatchResult : PayloadResult {
     std::vector<double> dispatch;    // seconds per call, after a barrier before each
+    std::vector<double> cached;      // seconds per dispatch by the layout of another one
     std::vector<double> layer;       // a dispatch and its combine
     BackToBack layers;               // the same, without a barrier
     std::string quantized_type;      // empty: none was measured

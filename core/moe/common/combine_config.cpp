@@ -30,6 +30,7 @@ Status CombineConfig::validate() const {
     constexpr std::int64_t max_experts = 1 << 20;
     constexpr std::int64_t max_hidden = 1 << 24;
     constexpr std::int64_t max_token_count = 1 << 24;
+    constexpr std::int64_t max_alignment = 1 << 20;
     constexpr std::int64_t max_rows = 0x7FFFFFFF;  // of x: its tables have 32 bits
     if (experts < 1 || experts > max_experts) return refuse("experts", experts, 1, max_experts);
     if (top_k < 1 || top_k > max_top_k) return refuse("top_k", top_k, 1, max_top_k);
@@ -50,7 +51,10 @@ Status CombineConfig::validate() const {
         return refuse("rows", static_cast<std::int64_t>(rows_per), 0, 1);
     // A received row stands for up to top_k rows of the experts.
     const std::int64_t max_capacity = rows_per == RowsPer::rank ? max_rows / top_k : max_rows;
-    if (capacity < 0 || capacity > max_capacity) return refuse("capacity", capacity, 0, max_capacity);
+    if (capacity != fixed_slots && (capacity < 0 || capacity > max_capacity))
+        return refuse("capacity", capacity, 0, max_capacity);
+    if (expert_alignment < 1 || expert_alignment > max_alignment)
+        return refuse("expert_alignment", expert_alignment, 1, max_alignment);
     if (ring_rows < 0 || ring_rows > max_token_count) return refuse("ring_rows", ring_rows, 0, max_token_count);
     if (chunk_tokens < 1 || chunk_tokens > max_token_count)
         return refuse("chunk_tokens", chunk_tokens, 1, max_token_count);
@@ -68,6 +72,7 @@ CombineConfig CombineConfig::transport(std::int32_t ranks) const {
     config.rows_per = RowsPer::choice;
     config.experts = ranks;
     config.top_k = std::min(top_k, ranks);
+    config.expert_alignment = 1;
     return config;
 }
 

@@ -93,6 +93,9 @@ enum class RingPlace : std::int32_t { receiver = 0, sender = 1 };
 // token's experts; that rank adds up its experts' rows of the token and returns one row (rank_rows.hpp).
 enum class RowsPer : std::int32_t { choice = 0, rank = 1 };
 
+// As a capacity: a dispatch has a slot for each token of each rank at each expert of a rank, so no counts travel first.
+constexpr std::int64_t fixed_slots = -1;
+
 struct CombineConfig {
     std::int32_t experts = 0;
     std::int32_t top_k = 0;
@@ -106,7 +109,9 @@ struct CombineConfig {
     bool narrow_input = false;                    // a dispatch gets rows of dispatch_type, not of `input`
     NarrowType combine_type = NarrowType::none;   // of the rows that return to their tokens' ranks; none: `input`
     std::int64_t scale_block = 0;                 // elements of a narrow row that share a scale; as NarrowLayout
-    std::int64_t capacity = 0;                    // most rows that a dispatch may bring to one rank; 0: no dispatch
+    std::int64_t capacity = 0;                    // most rows that a dispatch may bring to one rank, or fixed_slots;
+                                                  // 0: no dispatch
+    std::int32_t expert_alignment = 1;            // the rows of each expert begin at multiples of it
     std::int64_t ring_rows = 0;                   // of each ring; 0: about 256 KiB, in mode chunked two chunks
     RingPlace ring_place = RingPlace::receiver;
     std::int64_t chunk_tokens = 256;      // mode chunked: tokens of a chunk

@@ -30,11 +30,14 @@ void for_each_row(std::span<const RankRouting> routing, const ExpertPlacement& p
 }
 
 // Fills the offsets from the lengths; the sum is kept in 64 bits so that an overflow of int32 shows.
-std::uint64_t fill_offsets(CombinePlan& plan) {
+std::uint64_t fill_offsets(CombinePlan& plan, std::int32_t alignment) {
     std::uint64_t next = 0;
-    for (std::size_t i = 0; i < plan.length_table.size(); ++i) {
-        plan.offset_table[i] = static_cast<std::int32_t>(next);
-        next += static_cast<std::uint64_t>(plan.length_table[i]);
+    for (std::int32_t expert = 0; expert < plan.local_experts; ++expert) {
+        for (std::size_t i = plan.entry(expert, 0); i < plan.entry(expert + 1, 0); ++i) {
+            plan.offset_table[i] = static_cast<std::int32_t>(next);
+            next += static_cast<std::uint64_t>(plan.length_table[i]);
+        }
+        next = rounded_up(next, static_cast<std::uint64_t>(alignment));
     }
     return next;
 }
@@ -44,6 +47,12 @@ std::uint64_t fill_offsets(CombinePlan& plan) {
 Rows CombinePlan::rows_to(std::int32_t rank) const {
     Rows total;
     for (std::int32_t expert = 0; expert < local_experts; ++expert) total += fragment(expert, rank).count;
+    return total;
+}
+
+Rows CombinePlan::rows_of_expert(std::int32_t expert) const {
+    Rows total;
+    for (std::int32_t rank = 0; rank < ranks; ++rank) total += fragment(expert, rank).count;
     return total;
 }
 
@@ -62,16 +71,17 @@ namespace {
 
 // for_each(visit) calls visit(local expert, rank, slot) for every row, in the order rank, token, k.
 template <class ForEach>
-Result<CombinePlan> plan_of_rows(const ExpertPlacement& placement, std::int32_t self, const ForEach& for_each) {
+Result<CombinePlan> plan_of_rows(const ExpertPlacement& placement, std::int32_t self, std::int32_t alignment,
+                                 const ForEach& for_each) {
     CombinePlan plan = empty_plan(placement, self);
     for_each([&](std::int32_t e, std::int32_t r, std::uint32_t) { ++plan.length_table[plan.entry(e, r)]; });
-    plan.rows = Rows{fill_offsets(plan)};
+    plan.rows = Rows{fill_offsets(plan, alignment)};
     if (plan.rows.value() > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
         return Status{Code::range, fmt::format("rank {} would hold {} rows, more than a 32-bit table can point to; "
                                                "use fewer tokens per call or more ranks",
                                                self, plan.rows.value())};
     }
-    plan.slots.resize(plan.rows.value());
+    plan.slots.assign(plan.rows.value(), no_slot);
     std::vector<std::int32_t> cursor = plan.offset_table;
     for_each([&](std::int32_t e, std::int32_t r, std::uint32_t slot) {
         plan.slots[static_cast<std::size_t>(cursor[plan.entry(e, r)]++)] = slot;
@@ -82,16 +92,18 @@ Result<CombinePlan> plan_of_rows(const ExpertPlacement& placement, std::int32_t 
 }  // namespace
 
 Result<CombinePlan> build_combine_plan(std::span<const RankRouting> routing, const ExpertPlacement& placement,
-                                       std::int32_t self) {
-    return plan_of_rows(placement, self, [&](const auto& visit) { for_each_row(routing, placement, self, visit); });
+                                       std::int32_t self, std::int32_t alignment) {
+    return plan_of_rows(placement, self, alignment,
+                        [&](const auto& visit) { for_each_row(routing, placement, self, visit); });
 }
 
 Result<CombinePlan> build_combine_plan(const CombinePlan& sent, std::int32_t width, std::span<const Choice> choices,
-                                       std::int32_t top_k, const ExpertPlacement& placement, std::int32_t self) {
+                                       std::int32_t top_k, const ExpertPlacement& placement, std::int32_t self,
+                                       std::int32_t alignment) {
     const std::int32_t first = placement.first_expert(self);
     const std::int32_t last = placement.first_expert(self + 1);
     const auto each = static_cast<std::uint32_t>(top_k);
-    return plan_of_rows(placement, self, [&](const auto& visit) {
+    return plan_of_rows(placement, self, alignment, [&](const auto& visit) {
         for (std::int32_t rank = 0; rank < sent.ranks; ++rank) {
             const Fragment rows = sent.fragment(0, rank);
             for (std::uint64_t row = rows.first.value(); row < (rows.first + rows.count).value(); ++row) {

@@ -43,14 +43,17 @@ struct CombinePlan {
     }
     // Number of rows for the rank, over all experts.
     [[nodiscard]] Rows rows_to(std::int32_t rank) const;
+    // Number of rows of the expert, from all ranks.
+    [[nodiscard]] Rows rows_of_expert(std::int32_t expert) const;
 };
 
 constexpr std::uint32_t no_slot = 0xFFFFFFFFU;
 
 // The plan of rank `self` for the routing of all ranks, which must have passed check_routing. Inside a fragment rows
-// are ordered by token, then by choice. Fails when x would have more rows than an int32 table can point to.
+// are ordered by token, then by choice. The rows of each expert begin at a multiple of `alignment`. Fails when x would
+// have more rows than an int32 table can point to.
 Result<CombinePlan> build_combine_plan(std::span<const RankRouting> routing, const ExpertPlacement& placement,
-                                       std::int32_t self);
+                                       std::int32_t self, std::int32_t alignment = 1);
 
 // The plan of rank `self` without rows.
 CombinePlan empty_plan(const ExpertPlacement& placement, std::int32_t self);
@@ -64,7 +67,8 @@ struct Choice {
 // The same plan, from the rows that `self` has received with one row per rank. `sent`: their plan, with slots token *
 // width + j, inside a rank by token; `choices`: [sent.rows, top_k] of each row's token.
 Result<CombinePlan> build_combine_plan(const CombinePlan& sent, std::int32_t width, std::span<const Choice> choices,
-                                       std::int32_t top_k, const ExpertPlacement& placement, std::int32_t self);
+                                       std::int32_t top_k, const ExpertPlacement& placement, std::int32_t self,
+                                       std::int32_t alignment = 1);
 
 // Checks of tables that a caller supplies. They run before any byte moves, and each message names the expert, the rank
 // and the value.

@@ -10,10 +10,14 @@ namespace npushmem::moe {
 
 namespace {
 
-constexpr std::array<const char*, std::tuple_size_v<decltype(AgreementRecord::values)>> agreement_fields{
-    "experts", "top_k",         "hidden",       "max_tokens", "input type",   "output type",
-    "mode",    "audit",         "ring_rows",    "capacity",   "chunk_tokens", "the ring's place",
-    "rows",    "dispatch_type", "combine_type", "scale_block"};
+using AgreementFields = std::array<const char*, std::tuple_size_v<decltype(AgreementRecord::values)>>;
+
+constexpr AgreementFields config_fields{
+    "experts", "top_k",         "hidden",       "max_tokens",  "input type",      "output type",
+    "mode",    "audit",         "ring_rows",    "capacity",    "chunk_tokens",    "the ring's place",
+    "rows",    "dispatch_type", "combine_type", "scale_block", "expert_alignment"};
+
+constexpr AgreementFields routing_fields{"the handle that the layout is from", "the call that the layout is from"};
 
 // Elements that share a scale, so that different values for the same layout agree; 0 without scales.
 std::int64_t block_of(const CombineConfig& config) {
@@ -21,7 +25,7 @@ std::int64_t block_of(const CombineConfig& config) {
     return scales ? static_cast<std::int64_t>(config.narrow().block()) : 0;
 }
 
-AgreementRecord record_of(const CombineConfig& config, const Status& own) {
+AgreementRecord record_of(const CombineConfig& config) {
     AgreementRecord record;
     record.values = {config.experts,
                      config.top_k,
@@ -38,9 +42,8 @@ AgreementRecord record_of(const CombineConfig& config, const Status& own) {
                      static_cast<std::int64_t>(config.rows_per),
                      static_cast<std::int64_t>(config.dispatch_type),
                      static_cast<std::int64_t>(config.combine_type),
-                     block_of(config)};
-    record.refused = static_cast<std::int32_t>(own.code());
-    own.message().copy(record.reason.data(), record.reason.size() - 1);
+                     block_of(config),
+                     config.expert_alignment};
     return record;
 }
 
@@ -51,18 +54,19 @@ Status refusal_of(const AgreementRecord& record, int rank, int self) {
     return {code, fmt::format("rank {} refused: {}", rank, record.reason.data())};
 }
 
-Status difference(const AgreementRecord& first, const AgreementRecord& record, int rank) {
+Status difference(const AgreementRecord& first, const AgreementRecord& record, int rank,
+                  const AgreementFields& fields) {
     for (std::size_t i = 0; i < record.values.size(); ++i) {
         if (record.values[i] == first.values[i]) continue;
         return {Code::mismatch,
                 fmt::format("ranks disagree on {}: rank 0 has {}, rank {} has {}; all ranks must give the "
                             "same",
-                            agreement_fields[i], first.values[i], rank, record.values[i])};
+                            fields[i], first.values[i], rank, record.values[i])};
     }
     return {};
 }
 
-Status compare_all(SymmetricMemory& memory, const std::byte* block) {
+Status compare_all(SymmetricMemory& memory, const std::byte* block, const AgreementFields& fields) {
     AgreementRecord first;
     Status disagreement;
     for (int rank = 0; rank < memory.n_pes(); ++rank) {
@@ -70,15 +74,18 @@ Status compare_all(SymmetricMemory& memory, const std::byte* block) {
         if (Status status = memory.fetch(&record, block, Bytes{sizeof record}, rank); !status.ok()) return status;
         if (Status status = refusal_of(record, rank, memory.my_pe()); !status.ok()) return status;
         if (rank == 0) first = record;
-        if (disagreement.ok()) disagreement = difference(first, record, rank);
+        if (disagreement.ok()) disagreement = difference(first, record, rank, fields);
     }
     return disagreement;
 }
 
-Status exchange(SymmetricMemory& memory, std::byte* block, const AgreementRecord& record) {
+Status exchange(SymmetricMemory& memory, std::byte* block, AgreementRecord record, const AgreementFields& fields,
+                const Status& own) {
+    record.refused = static_cast<std::int32_t>(own.code());
+    own.message().copy(record.reason.data(), record.reason.size() - 1);
     std::memcpy(block, &record, sizeof record);
     if (Status status = memory.barrier(); !status.ok()) return status;
-    const Status result = compare_all(memory, block);
+    const Status result = compare_all(memory, block, fields);
     // No rank may write its next record before all have read this one.
     const Status barrier_status = memory.barrier();
     return result.ok() ? barrier_status : result;
@@ -87,11 +94,17 @@ Status exchange(SymmetricMemory& memory, std::byte* block, const AgreementRecord
 }  // namespace
 
 Status agree(SymmetricMemory& memory, std::byte* block, const CombineConfig& config, const Status& own) {
-    return exchange(memory, block, record_of(config, own));
+    return exchange(memory, block, record_of(config), config_fields, own);
+}
+
+Status agree_on_routing(SymmetricMemory& memory, std::byte* block, const RoutingId& id, const Status& own) {
+    AgreementRecord record;
+    record.values = {static_cast<std::int64_t>(id.origin), static_cast<std::int64_t>(id.number)};
+    return exchange(memory, block, record, routing_fields, own);
 }
 
 Status agree_all_ok(SymmetricMemory& memory, std::byte* block, const Status& own) {
-    return exchange(memory, block, record_of(CombineConfig{}, own));
+    return exchange(memory, block, {}, {}, own);
 }
 
 FailureRecord PublishedFailures::own(const Status& failure) const {

@@ -31,11 +31,18 @@ inline bool abort_received(const std::uint64_t* word) {
 
 // The record that a rank publishes. Its layout is the same in every process of a job.
 struct AgreementRecord {
-    std::array<std::int64_t, 16> values{};  // in the order of agreement_fields
+    std::array<std::int64_t, 17> values{};  // in the order of the fields that it agrees on
     std::int32_t refused = 0;               // code with which this rank rejects its own arguments; 0: it accepts them
-    std::array<char, 252> reason{};         // text of that rejection, terminated
+    std::array<char, 244> reason{};         // text of that rejection, terminated
 };
 static_assert(sizeof(AgreementRecord) == 384);
+
+// Names the routing of a call in the life of a job, the same on all ranks.
+struct RoutingId {
+    std::uint64_t origin = 0;  // a random number of the layer since its create or reset
+    std::uint64_t number = 0;  // of the routing in that layer, from 1; 0: none
+    bool operator==(const RoutingId&) const = default;
+};
 
 // Collective. `block` is a symmetric block of the size of a record, which no other exchange uses until the call
 // returns. `own` is this rank's status: ok when it accepts its arguments. Returns the rejection of the lowest rank that
@@ -43,7 +50,10 @@ static_assert(sizeof(AgreementRecord) == 384);
 // code.
 Status agree(SymmetricMemory& memory, std::byte* block, const CombineConfig& config, const Status& own);
 
-// The same without a configuration: returns ok if every rank's `own` is ok.
+// The same with a routing instead of a configuration.
+Status agree_on_routing(SymmetricMemory& memory, std::byte* block, const RoutingId& id, const Status& own);
+
+// The same without values: returns ok if every rank's `own` is ok.
 Status agree_all_ok(SymmetricMemory& memory, std::byte* block, const Status& own);
 
 // All ranks that fail report the failure of the rank that failed

@@ -32,7 +32,9 @@ void compute_rows(const Core& core, const CombineSend& send, Fragment fragment, 
     const std::uint64_t end = (fragment.first + fragment.count).value();
     const auto address = [&](std::uint64_t row) { return send.x + bytes_of(Rows{row}, computed.x_row).value(); };
     if (computed.first == nullptr) {
-        for (std::uint64_t row = begin; row < end; ++row) computed.quantise(computed.narrow, address(row), target(row));
+        for (std::uint64_t row = begin; row < end; ++row) {
+            if (send.slots[row] != no_slot) computed.quantise(computed.narrow, address(row), target(row));
+        }
         return;
     }
     const auto gather = [&](std::uint64_t row, WeightedRows& rows) {

@@ -17,6 +17,27 @@ constexpr auto canary_byte = std::byte{0xC5};
 
 }  // namespace
 
+std::uint64_t DispatchLayout::capacity_of(const CombineConfig& config, std::int32_t ranks) {
+    if (config.capacity != fixed_slots) return static_cast<std::uint64_t>(config.capacity);
+    const CombineConfig transport = config.transport(ranks);
+    const auto of_expert = static_cast<std::uint64_t>(ranks) * static_cast<std::uint64_t>(config.max_tokens);
+    return static_cast<std::uint64_t>(ExpertPlacement(transport.experts, ranks).local_experts(0)) *
+           rounded_up(of_expert, static_cast<std::uint64_t>(transport.expert_alignment));
+}
+
+DispatchLayout DispatchLayout::of(const CombineConfig& config, std::int32_t ranks) {
+    const CombineConfig transport = config.transport(ranks);
+    const ExpertRows rows = config.capacity == fixed_slots
+                                ? ExpertRows::fixed(transport.expert_alignment, config.max_tokens)
+                                : ExpertRows(transport.expert_alignment);
+    return {ranks,
+            transport.experts,
+            Rows{capacity_of(config, ranks)},
+            config.dispatched_row(),
+            config.rows_per == RowsPer::rank ? config.top_k : 0,
+            rows};
+}
+
 Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device,
                    PublishedFailures& failures, const DispatchLayout& layout, SymmetricBlock region,
                    PrivateRows quantised)
@@ -43,32 +64,51 @@ Result<PrivateRows> Dispatch::memory_for_quantised(const CombineConfig& config) 
 Result<std::unique_ptr<Dispatch>> Dispatch::create(const CombineConfig& config, SymmetricMemory& memory,
                                                    npu::Device& device, PublishedFailures& failures,
                                                    PrivateRows quantised) {
-    const DispatchLayout layout(memory.n_pes(), config.transport(memory.n_pes()).experts,
-                                Rows{static_cast<std::uint64_t>(config.capacity)}, config.dispatched_row(),
-                                config.rows_per == RowsPer::rank ? config.top_k : 0);
+    const DispatchLayout layout = DispatchLayout::of(config, memory.n_pes());
     auto taken = memory.allocate(layout.total());
     if (!taken.ok()) {
         return taken.status().within(
             fmt::format("moe: {} bytes for a dispatch of up to {} rows of {} bytes to one rank", layout.total().value(),
-                        config.capacity, config.dispatched_row().value()));
+                        layout.capacity().value(), config.dispatched_row().value()));
     }
     std::fill_n(taken.value() + layout.canary().value(), DispatchLayout::line, canary_byte);
     SymmetricBlock region(memory, taken.value());
     std::unique_ptr<Dispatch> dispatch(
         new Dispatch(config, memory, device, failures, layout, std::move(region), std::move(quantised)));
+    dispatch->clear_slots(0);
+    dispatch->clear_slots(1);
     // All memory is zeroed before any record arrives.
     if (Status s = memory.barrier(); !s.ok()) return s;
     return dispatch;
 }
 
-Status Dispatch::check(const std::byte* in, const RankRouting& own) const {
+// Fixed slots hold a row of each token at each expert. A token can choose an expert more often.
+Status Dispatch::check_routing(const RankRouting& own) {
     if (Status s = check_own_routing(config_, own, memory_.my_pe()); !s.ok()) return s;
-    const Extent tokens{"in", in, config_.given_row() * own.tokens(config_.top_k)};
+    if (!layout_.expert_rows().is_fixed() || config_.rows_per == RowsPer::rank) return {};
+    rows_to_expert_.assign(static_cast<std::size_t>(layout_.experts()), 0);
+    for (const std::int32_t expert : own.experts) {
+        if (expert < 0 || ++rows_to_expert_[static_cast<std::size_t>(expert)] <= config_.max_tokens) continue;
+        return {Code::range,
+                fmt::format("rank {}: more rows for expert {} than the {} fixed slots; choose an expert once "
+                            "per token, or give a capacity",
+                            memory_.my_pe(), expert, config_.max_tokens)};
+    }
+    return {};
+}
+
+Status Dispatch::check(const std::byte* in, std::size_t tokens) const {
+    const Extent rows{"in", in, config_.given_row() * tokens};
     const Extent region{"the receive memory of this handle", region_.data(), layout_.total()};
-    if (Status s = check_address(tokens, config_.narrow_input ? ElementSize{sizeof(float)} : size_of(config_.input));
+    if (Status s = check_address(rows, config_.narrow_input ? ElementSize{sizeof(float)} : size_of(config_.input));
         !s.ok())
         return s;
-    return check_apart(tokens, region);
+    return check_apart(rows, region);
+}
+
+// With an audit, rows without a slot show.
+void Dispatch::clear_slots(std::uint64_t epoch) {
+    if (config_.audit) std::fill_n(slots(epoch), layout_.capacity().value(), no_slot);
 }
 
 // Prepares the rows to send and the plan of those to receive.
@@ -91,12 +131,10 @@ const std::byte* Dispatch::rows_to_send(const std::byte* in, std::size_t tokens)
     return quantised_.data();
 }
 
-DispatchWork Dispatch::work_of(const std::byte* in, const RankRouting& own) {
+DispatchWork Dispatch::work_of(const std::byte* in) {
     DispatchWork work;
     work.in = in;
-    work.experts = own.experts.data();
-    work.choices = own.experts.size();
-    work.row_choices = config_.rows_per == RowsPer::rank ? row_choices_.data() : nullptr;
+    work.accepts = own_status_.ok();
     work.top_k = transport_.top_k;
     work.placement = placement_;
     work.host_served = launches_.host_served();
@@ -105,7 +143,6 @@ DispatchWork Dispatch::work_of(const std::byte* in, const RankRouting& own) {
     work.epoch = epoch_;
     work.route = config_.route;
     work.timeout = config_.timeout;
-    work.tables = results_.tables(rows_.plan);
     return work;
 }
 
@@ -117,14 +154,37 @@ Status Dispatch::run(const std::byte* in, const RankRouting& own, const Status& 
 Status Dispatch::start(const std::byte* in, const RankRouting& own, const Status& local_status) {
     if (!failures_.handle_status().ok()) return failures_.handle_status();
     ++epoch_;
-    own_status_ = local_status.ok() ? check(in, own) : local_status;
+    own_status_ = local_status.ok() ? check_routing(own) : local_status;
+    if (own_status_.ok()) own_status_ = check(in, own.tokens(config_.top_k));
     results_.set_record(own_status_);
     const RankRouting accepted = own_status_.ok() ? own : RankRouting{};
     prepare_rows(accepted);
-    // Runs before this rank's record allows other ranks to write there.
-    if (config_.audit) std::fill_n(slots(), layout_.capacity().value(), no_slot);
-    const std::byte* const rows = rows_to_send(in, accepted.tokens(config_.top_k));
-    work_ = work_of(rows, config_.rows_per == RowsPer::rank ? rows_.own.view() : accepted);
+    const RankRouting sent = config_.rows_per == RowsPer::rank ? rows_.own.view() : accepted;
+    DispatchWork work = work_of(rows_to_send(in, accepted.tokens(config_.top_k)));
+    work.experts = sent.experts.data();
+    work.choices = sent.experts.size();
+    work.row_choices = config_.rows_per == RowsPer::rank ? row_choices_.data() : nullptr;
+    work.tables = results_.next_tables(rows_.plan);
+    return launch(work);
+}
+
+Status Dispatch::start_cached(const std::byte* in, std::size_t tokens, const RoutingId& routing,
+                              std::span<const std::uint32_t> tags, const Status& local_status) {
+    if (!failures_.handle_status().ok()) return failures_.handle_status();
+    ++epoch_;
+    own_status_ = local_status.ok() ? check(in, tokens) : local_status;
+    results_.set_record(own_status_, routing);
+    DispatchWork work = work_of(rows_to_send(in, own_status_.ok() ? tokens : 0));
+    work.cached = true;
+    work.tags = tags.data();
+    work.tables = results_.current_tables(rows_.plan);
+    return launch(work);
+}
+
+Status Dispatch::launch(const DispatchWork& work) {
+    // Runs before this rank's record allows other ranks to write there: with fixed slots, rows of the next call.
+    clear_slots(epoch_ + layout_.buffers() - 1);
+    work_ = work;
     if (Status s = launches_.start(work_); !s.ok()) return abort_call(s);
     return {};
 }
@@ -132,33 +192,51 @@ Status Dispatch::start(const std::byte* in, const RankRouting& own, const Status
 Status Dispatch::finish() {
     if (Status s = launches_.finish(work_, results_); !s.ok()) return abort_call(s);
     if (!results_.accepted()) return results_.refusal(work_, memory_.my_pe(), own_status_);
+    if (work_.cached) return check_canary();
+    results_.accept();
     adopt();
     return config_.audit ? audit() : Status{};
 }
 
 void Dispatch::adopt() {
-    rows_.plan.rows = results_.rows_of(memory_.my_pe());
-    rows_.plan.slots.assign(slots(), slots() + rows_.plan.rows.value());
-    const auto* choices = reinterpret_cast<const Choice*>(region_.data() + layout_.choices().value());
-    rows_.choices.assign(choices, choices + rows_.plan.rows.value() * layout_.choices_per_row());
+    CombinePlan& plan = rows_.plan;
+    plan.rows = results_.rows_of(memory_.my_pe());
+    plan.slots.assign(plan.rows.value(), no_slot);
+    for (std::int32_t expert = 0; expert < plan.local_experts; ++expert) {
+        for (std::int32_t rank = 0; rank < plan.ranks; ++rank) {
+            const Fragment f = plan.fragment(expert, rank);
+            std::copy_n(slots(epoch_) + f.first.value(), f.count.value(), plan.slots.data() + f.first.value());
+        }
+    }
+    const auto* choices = reinterpret_cast<const Choice*>(region_.data() + layout_.choices(epoch_).value());
+    rows_.choices.assign(choices, choices + plan.rows.value() * layout_.choices_per_row());
 }
 
-std::uint32_t* Dispatch::slots() const {
-    return reinterpret_cast<std::uint32_t*>(region_.data() + layout_.slots().value());
+std::uint32_t* Dispatch::slots(std::uint64_t epoch) const {
+    return reinterpret_cast<std::uint32_t*>(region_.data() + layout_.slots(epoch).value());
 }
 
 // Checks that every row has arrived exactly once: each has a slot, slots ascend inside a fragment, and no byte behind
 // the last row was written.
 Status Dispatch::audit() const {
     if (Status s = check_order(rows_.plan); !s.ok()) return s.within(fmt::format("dispatch, call {}", epoch_));
-    const std::span<const std::uint32_t> all(slots(), layout_.capacity().value());
-    const auto contiguous = static_cast<std::uint64_t>(std::ranges::find(all, no_slot) - all.begin());
+    const std::span<const std::uint32_t> all(slots(epoch_), layout_.capacity().value());
     const auto arrived = all.size() - static_cast<std::uint64_t>(std::ranges::count(all, no_slot));
-    if (contiguous != rows_.plan.rows.value() || arrived != contiguous) {
-        return {Code::protocol,
-                fmt::format("dispatch, call {}: {} rows have arrived, {} of them without a gap, but the counts say {}",
-                            epoch_, arrived, contiguous, rows_.plan.rows.value())};
+    const auto in_place =
+        rows_.plan.slots.size() - static_cast<std::uint64_t>(std::ranges::count(rows_.plan.slots, no_slot));
+    std::uint64_t counted = 0;
+    for (std::int32_t expert = 0; expert < rows_.plan.local_experts; ++expert)
+        counted += rows_.plan.rows_of_expert(expert).value();
+    if (arrived != counted || in_place != counted) {
+        return {
+            Code::protocol,
+            fmt::format("dispatch, call {}: {} rows have arrived, {} of them in their places, but the counts say {}",
+                        epoch_, arrived, in_place, counted)};
     }
+    return check_canary();
+}
+
+Status Dispatch::check_canary() const {
     const std::byte* canary = region_.data() + layout_.canary().value();
     const std::byte* end = canary + DispatchLayout::line;
     const std::byte* wrong = std::find_if(canary, end, [](std::byte b) { return b != canary_byte; });
@@ -183,12 +261,38 @@ std::optional<int> Dispatch::aborted_peer() const {
     return std::nullopt;
 }
 
-void Dispatch::signal_abort() { launches_.signal_abort(work_of(nullptr, {})); }
+void Dispatch::signal_abort() { launches_.signal_abort(work_of(nullptr)); }
+
+float* Dispatch::reply(std::size_t each) const {
+    const Bytes place = each == 1 ? layout_.slots(epoch_) : layout_.choices(epoch_);
+    return reinterpret_cast<float*>(region_.data() + place.value());
+}
+
+Status Dispatch::fetch_replies(std::vector<float>& replies, std::size_t each) {
+    const RowPlaces& places = results_.current();
+    replies.resize(places.begins.back() * each);
+    if (Status s = memory_.barrier(); !s.ok()) return abort_call(s);
+    Status fetched;
+    for (std::int32_t expert = 0; expert < layout_.experts() && fetched.ok(); ++expert) {
+        const auto at = static_cast<std::size_t>(expert);
+        const std::uint64_t count = places.begins[at + 1] - places.begins[at];
+        if (count == 0) continue;
+        const auto* from = reinterpret_cast<const std::byte*>(reply(each) + places.starts[at] * each);
+        fetched = memory_.fetch(replies.data() + places.begins[at] * each, from,
+                                bytes_of(Rows{count}, Bytes{each * sizeof(float)}), placement_.rank_of(expert));
+    }
+    // No rank may send again before all have fetched.
+    const Status barrier = memory_.barrier();
+    if (fetched.ok()) fetched = barrier;
+    return fetched.ok() ? fetched : abort_call(fetched);
+}
 
 Status Dispatch::reset() {
     if (Status s = memory_.barrier(); !s.ok()) return s;
     std::memset(region_.data(), 0, layout_.record(0, 0).value());
     epoch_ = 0;
+    clear_slots(0);
+    clear_slots(1);
     return memory_.barrier();
 }
 

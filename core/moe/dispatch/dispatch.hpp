@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -49,13 +50,37 @@ public:
     // memory of `in` and `own` must stay unchanged until finish() returns.
     Status start(const std::byte* in, const RankRouting& own, const Status& local_status = {});
     Status finish();
+    // The same by the current places, those of the last accepted call or of set_places(). in: [tokens, hidden];
+    // `routing`: names the places. `tags`: travel in the place of the slots, in the order of places(); or empty.
+    Status start_cached(const std::byte* in, std::size_t tokens, const RoutingId& routing,
+                        std::span<const std::uint32_t> tags, const Status& local_status);
+    // Of a call in progress or the last one.
+    [[nodiscard]] bool is_cached() const { return work_.cached; }
+    // The places of the rows that this rank sent in the last accepted call. set_places: of a layout of this rank that
+    // fits the configuration.
+    [[nodiscard]] const RowPlaces& current_places() const { return results_.current(); }
+    [[nodiscard]] RowPlaces places() const { return results_.places(); }
+    void set_places(const RowPlaces& places) { results_.set_places(places); }
+    // Collective. For each row that this rank sent, in the order of places(), `each` floats that its receiver has
+    // written with reply(). Nothing of this rank may be under way.
+    Status fetch_replies(std::vector<float>& replies, std::size_t each);
+    // For `each` floats for each row of x, whose receiver this rank is; `each` is 1 or the choices of a row.
+    [[nodiscard]] float* reply(std::size_t each) const;
+    // Publishes a failure of a call that uses this object.
+    Status fail(const Status& cause) { return abort_call(cause); }
     // Not collective. Call it after a failure was published; then no rank waits for this one any more.
     void signal_abort();
     // Brings the ranks into step again, as after create. The caller then clears the failures.
     Status reset();
 
     // The rows of this PE's experts, in the order of the plan, of the last accepted call. Valid until the next call.
-    [[nodiscard]] std::byte* x() const { return region_.data() + layout_.x().value(); }
+    [[nodiscard]] std::byte* x() const { return region_.data() + layout_.x(epoch_).value(); }
+    // What arrived in the place of the slots in the last cached call, for each row of x.
+    [[nodiscard]] const std::uint32_t* tags() const { return slots(epoch_); }
+    // The memory that rows arrive in.
+    [[nodiscard]] Extent received_rows() const {
+        return {"the rows of the dispatch", region_.data() + layout_.x().value(), layout_.all_x()};
+    }
     // Moves the rows out; call it once per accepted call.
     [[nodiscard]] ReceivedRows take_rows() { return std::move(rows_); }
 
@@ -63,13 +88,17 @@ private:
     Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device, PublishedFailures& failures,
              const DispatchLayout& layout, SymmetricBlock region, PrivateRows quantised);
 
-    Status check(const std::byte* in, const RankRouting& own) const;
+    Status check_routing(const RankRouting& own);
+    Status check(const std::byte* in, std::size_t tokens) const;
+    Status launch(const DispatchWork& work);
+    void clear_slots(std::uint64_t epoch);
     void prepare_rows(const RankRouting& own);
     const std::byte* rows_to_send(const std::byte* in, std::size_t tokens);
-    [[nodiscard]] DispatchWork work_of(const std::byte* in, const RankRouting& own);
+    [[nodiscard]] DispatchWork work_of(const std::byte* in);
     void adopt();
-    [[nodiscard]] std::uint32_t* slots() const;
+    [[nodiscard]] std::uint32_t* slots(std::uint64_t epoch) const;
     Status audit() const;
+    [[nodiscard]] Status check_canary() const;
     Status abort_call(const Status& cause);
     [[nodiscard]] std::optional<int> aborted_peer() const;
 
@@ -85,8 +114,9 @@ private:
     PrivateRows quantised_;  // this rank's tokens in the dispatch type; empty if it does not quantise them
     ReceivedRows rows_;
     std::vector<Choice> row_choices_;  // one row per rank: of the rows that this rank sends
-    DispatchWork work_;                // of the current call
-    Status own_status_;                // of this rank in the current call
+    std::vector<std::int64_t> rows_to_expert_;
+    DispatchWork work_;  // of the current call
+    Status own_status_;  // of this rank in the current call
     std::uint64_t epoch_ = 0;
     // Waits for its launches when it is destroyed, before the memory that they use is.
     DispatchLaunches launches_;

@@ -53,6 +53,19 @@ void place_choices(Core& core, const DispatchWork& work) {
     }
 }
 
+// Fixed slots: where the rows of this rank begin at each expert does not depend on the counts.
+void set_fixed_starts(Core& core, const DispatchWork& work) {
+    const ExpertRows& rows = work.layout.expert_rows();
+    for (std::int32_t holder = 0; holder < work.layout.ranks(); ++holder) {
+        std::uint64_t first = 0;
+        for (std::int32_t e = work.placement.first_expert(holder); e < work.placement.first_expert(holder + 1); ++e) {
+            core.store(work.tables.starts + e, first + rows.of_rank(core.my_pe()));
+            first = rows.next(first + rows.of_rank(work.layout.ranks()));
+        }
+    }
+    core.dcci(work.tables.starts, sizeof(std::uint64_t) * static_cast<std::size_t>(work.layout.experts()));
+}
+
 // Iterates over the counts of all ranks, expert after expert and inside an expert rank after rank: the order of x.
 class TableWalk {
 public:
@@ -74,29 +87,39 @@ private:
         std::uint64_t next = 0;
         const std::int32_t first = work_.placement.first_expert(holder);
         for (std::int32_t e = first; e < work_.placement.first_expert(holder + 1); ++e) {
-            next = holder == core_.my_pe() ? walk_own(e, e - first, next) : walk_expert(e, next);
+            next = expert_rows_.next(holder == core_.my_pe() ? walk_own(e, e - first, next) : walk_expert(e, next));
         }
         return next;
     }
 
-    std::uint64_t walk_expert(std::int32_t expert, std::uint64_t next) {
+    // The row at which that rank's rows begin, if those of the ranks before end at `next`.
+    [[nodiscard]] std::uint64_t place(std::uint64_t first, std::int32_t rank, std::uint64_t next) const {
+        return expert_rows_.is_fixed() ? first + expert_rows_.of_rank(rank) : next;
+    }
+
+    // first: of the expert. Returns the row behind the expert's.
+    std::uint64_t walk_expert(std::int32_t expert, std::uint64_t first) {
+        std::uint64_t next = first;
         for (std::int32_t rank = 0; rank < ranks_; ++rank) {
+            next = place(first, rank, next);
             if (rank == core_.my_pe()) core_.store(work_.tables.starts + expert, next);
             next += count(rank, expert);
         }
-        return next;
+        return place(first, ranks_, next);
     }
 
-    std::uint64_t walk_own(std::int32_t expert, std::int32_t local, std::uint64_t next) {
+    std::uint64_t walk_own(std::int32_t expert, std::int32_t local, std::uint64_t first) {
         const std::size_t entry = static_cast<std::size_t>(local) * static_cast<std::size_t>(ranks_);
+        std::uint64_t next = first;
         for (std::int32_t rank = 0; rank < ranks_; ++rank) {
             const std::uint64_t rows = count(rank, expert);
+            next = place(first, rank, next);
             if (rank == core_.my_pe()) core_.store(work_.tables.starts + expert, next);
             core_.store(work_.tables.offset_table + entry + rank, static_cast<std::int32_t>(next));
             core_.store(work_.tables.length_table + entry + rank, static_cast<std::int32_t>(rows));
             next += rows;
         }
-        return next;
+        return place(first, ranks_, next);
     }
 
     std::uint64_t count(std::int32_t rank, std::int32_t expert) {
@@ -106,32 +129,47 @@ private:
 
     Core& core_;
     const DispatchWork& work_;
+    ExpertRows expert_rows_ = work_.layout.expert_rows();
     std::int32_t ranks_;
 };
 
+// Whether the record rejects the call, or is of a call with other places than this rank's.
+bool refuses(Core& core, const DispatchWork& work, std::int32_t rank) {
+    const std::byte* record = work.region + work.layout.record(work.epoch, rank).value();
+    if (core.load(reinterpret_cast<const std::int32_t*>(record)) != 0) return true;
+    for (std::size_t at = offsetof(DispatchRecord, cached); at < sizeof(DispatchRecord); at += sizeof(std::uint64_t)) {
+        if (core.load(reinterpret_cast<const std::uint64_t*>(record + at)) !=
+            core.load(reinterpret_cast<const std::uint64_t*>(work.tables.record + at)))
+            return true;
+    }
+    return false;
+}
+
 bool any_rank_refuses(Core& core, const DispatchWork& work) {
     for (std::int32_t rank = 0; rank < work.layout.ranks(); ++rank) {
-        const std::byte* record = work.region + work.layout.record(work.epoch, rank).value();
-        if (core.load(reinterpret_cast<const std::int32_t*>(record)) != 0) return true;
+        if (refuses(core, work, rank)) return true;
     }
     return false;
 }
 
 void sort_choices(Core& core, const DispatchWork& work) {
+    if (work.cached) return;
     count_choices(core, work);
     sum_counts(core, work);
     place_choices(core, work);
     core.dcci(work.tables.order, sizeof(std::uint32_t) * work.choices);
     core.dcci(work.tables.begins, sizeof(std::uint64_t) * static_cast<std::size_t>(work.layout.experts() + 1));
+    if (work.layout.expert_rows().is_fixed()) set_fixed_starts(core, work);
 }
 
 void make_tables(Core& core, const DispatchWork& work) {
     const auto ranks = static_cast<std::size_t>(work.layout.ranks());
     core.dcci(work.region + work.layout.record(work.epoch, 0).value(), work.layout.record_bytes().value() * ranks);
     const bool refused = any_rank_refuses(core, work);
-    const bool fits = TableWalk(core, work).walk();
+    const bool fits = work.cached || TableWalk(core, work).walk();
     core.store(work.tables.accepted, !refused && fits ? 1 : 0);
     core.dcci(work.tables.accepted);
+    if (work.cached) return;
     core.dcci(work.tables.starts, sizeof(std::uint64_t) * static_cast<std::size_t>(work.layout.experts()));
     core.dcci(work.tables.totals, sizeof(std::uint64_t) * ranks);
     const auto local = static_cast<std::size_t>(work.placement.local_experts(core.my_pe()));
@@ -207,7 +245,7 @@ template <class Route>
 void put_expert(Core& core, const DispatchWork& work, std::int32_t holder, const Fragments& f) {
     const std::size_t mark = core.ub_used();
     {
-        Route route(core, work, work.region + (work.layout.x() + work.layout.row_bytes() * f.start).value(), holder);
+        Route route(core, work, work.x() + (work.layout.row_bytes() * f.start).value(), holder);
         for (std::uint64_t i = f.begin; i < f.end; ++i) route.put(core.load(work.tables.order + i));
         route.finish();
     }
@@ -223,12 +261,11 @@ void put_by_route(Core& core, const DispatchWork& work, std::int32_t holder, con
 }
 
 void put_slots(Core& core, const DispatchWork& work, std::int32_t holder, const Fragments& f) {
-    auto* slots = reinterpret_cast<std::uint32_t*>(work.region + work.layout.slots().value());
-    core.put(slots + f.start, work.tables.order + f.begin, f.end - f.begin, holder);
+    if (work.slots_to_send() == nullptr) return;
+    core.put(work.slots() + f.start, work.slots_to_send() + f.begin, f.end - f.begin, holder);
     if (work.row_choices == nullptr) return;
     const std::uint64_t each = work.layout.choices_per_row();
-    auto* choices = reinterpret_cast<Choice*>(work.region + work.layout.choices().value());
-    core.put(choices + f.start * each, work.row_choices + f.begin * each, (f.end - f.begin) * each, holder);
+    core.put(work.choices_here() + f.start * each, work.row_choices + f.begin * each, (f.end - f.begin) * each, holder);
 }
 
 void put_rows(Core& core, const DispatchWork& work, std::int32_t holder) {
@@ -253,10 +290,9 @@ void for_own_ranks(Core& core, const DispatchWork& work, const Visit& visit) {
     for (std::int32_t i = core.index(); i < ranks; i += core.count()) visit((core.my_pe() + 1 + i) % ranks);
 }
 
-void publish_counts_to(Core& core, const DispatchWork& work, std::int32_t rank) {
+void put_record(Core& core, const DispatchWork& work, Bytes signal, std::int32_t rank) {
     const std::uint64_t record = work.layout.record(work.epoch, core.my_pe()).value();
-    core.put_signal(work.region + record, work.tables.record, work.layout.record_bytes().value(),
-                    work.word(work.layout.counts(core.my_pe())), work.epoch, rank);
+    core.put_signal(work.region + record, work.tables.record, work.record_bytes(), work.word(signal), work.epoch, rank);
 }
 
 void await(Core& core, const DispatchWork& work, Bytes offset, std::int32_t source, const char* what) {
@@ -286,11 +322,15 @@ void await(Core& core, const DispatchWork& work, Bytes offset, std::int32_t sour
 
 }  // namespace
 
-void moe_dispatch_publish_counts(Core& core, const DispatchWork& work) {
+void moe_dispatch_sort(Core& core, const DispatchWork& work) {
     if (core.index() == 0) sort_choices(core, work);
     core.core_barrier();
+}
+
+void moe_dispatch_publish_counts(Core& core, const DispatchWork& work) {
+    moe_dispatch_sort(core, work);
     for_own_ranks(core, work, [&](std::int32_t rank) {
-        if (!work.is_host_served(rank)) publish_counts_to(core, work, rank);
+        if (!work.is_host_served(rank)) put_record(core, work, work.layout.counts(core.my_pe()), rank);
     });
 }
 
@@ -311,6 +351,25 @@ void moe_dispatch_rows(Core& core, const DispatchWork& work) {
 
 void moe_dispatch_await(Core& core, const DispatchWork& work) {
     for_own_ranks(core, work, [&](std::int32_t rank) { await(core, work, work.layout.arrived(rank), rank, "rows"); });
+}
+
+void moe_dispatch_send_fixed(Core& core, const DispatchWork& work) {
+    for_own_ranks(core, work, [&](std::int32_t rank) {
+        if (work.is_host_served(rank)) return;
+        if (work.accepts) put_rows(core, work, rank);
+        put_record(core, work, work.layout.arrived(core.my_pe()), rank);
+    });
+}
+
+void moe_dispatch_sort_and_send_fixed(Core& core, const DispatchWork& work) {
+    moe_dispatch_sort(core, work);
+    moe_dispatch_send_fixed(core, work);
+}
+
+void moe_dispatch_receive_fixed(Core& core, const DispatchWork& work) {
+    moe_dispatch_await(core, work);
+    core.core_barrier();
+    if (core.index() == 0) make_tables(core, work);
 }
 
 void moe_dispatch(Core& core, const DispatchWork& work) {

@@ -28,43 +28,57 @@ void put_expert(SymmetricMemory& memory, const DispatchWork& work, std::int32_t 
     const std::uint64_t count = work.tables.begins[expert + 1] - begin;
     const Bytes row = work.layout.row_bytes();
     if (count == 0) return;
-    std::byte* x = work.region + (work.layout.x() + row * work.tables.starts[expert]).value();
+    std::byte* x = work.x() + (row * work.tables.starts[expert]).value();
     for (std::uint64_t i = 0; i < count; ++i) {
         memory.put(x + row.value() * i, work.row_of(work.tables.order[begin + i]), row, holder);
     }
-    auto* slots = reinterpret_cast<std::uint32_t*>(work.region + work.layout.slots().value());
-    memory.put(reinterpret_cast<std::byte*>(slots + work.tables.starts[expert]),
-               reinterpret_cast<const std::byte*>(work.tables.order + begin),
-               bytes_of(Rows{count}, Bytes{sizeof *slots}), holder);
+    const std::uint32_t* slots = work.slots_to_send();
+    if (slots == nullptr) return;
+    memory.put(reinterpret_cast<std::byte*>(work.slots() + work.tables.starts[expert]),
+               reinterpret_cast<const std::byte*>(slots + begin), bytes_of(Rows{count}, Bytes{sizeof *slots}), holder);
     if (work.row_choices == nullptr) return;
     const Bytes each{work.layout.choices_per_row() * sizeof(Choice)};
-    memory.put(work.region + (work.layout.choices() + each * work.tables.starts[expert]).value(),
+    memory.put(reinterpret_cast<std::byte*>(work.choices_here()) + (each * work.tables.starts[expert]).value(),
                reinterpret_cast<const std::byte*>(work.row_choices) + (each * begin).value(), each * count, holder);
 }
 
-}  // namespace
-
-void publish_counts_remotely(SymmetricMemory& memory, const DispatchWork& work) {
+void put_records(SymmetricMemory& memory, const DispatchWork& work) {
     const Bytes record = work.layout.record(work.epoch, memory.my_pe());
     for_each_host_served(memory, work, [&](int rank) {
-        memory.put(work.region + record.value(), work.tables.record, work.layout.record_bytes(), rank);
-    });
-    memory.fence();
-    for_each_host_served(memory, work, [&](int rank) {
-        memory.signal(work.word(work.layout.counts(memory.my_pe())), work.epoch, rank);
+        memory.put(work.region + record.value(), work.tables.record, Bytes{work.record_bytes()}, rank);
     });
 }
 
-void put_rows_remotely(SymmetricMemory& memory, const DispatchWork& work) {
+void put_rows(SymmetricMemory& memory, const DispatchWork& work) {
     for_each_host_served(memory, work, [&](int rank) {
         for (std::int32_t e = work.placement.first_expert(rank); e < work.placement.first_expert(rank + 1); ++e) {
             put_expert(memory, work, e, rank);
         }
     });
+}
+
+// Ordered behind the puts.
+void signal_all(SymmetricMemory& memory, const DispatchWork& work, Bytes word) {
     memory.fence();
-    for_each_host_served(memory, work, [&](int rank) {
-        memory.signal(work.word(work.layout.arrived(memory.my_pe())), work.epoch, rank);
-    });
+    for_each_host_served(memory, work, [&](int rank) { memory.signal(work.word(word), work.epoch, rank); });
+}
+
+}  // namespace
+
+void publish_counts_remotely(SymmetricMemory& memory, const DispatchWork& work) {
+    put_records(memory, work);
+    signal_all(memory, work, work.layout.counts(memory.my_pe()));
+}
+
+void put_rows_remotely(SymmetricMemory& memory, const DispatchWork& work) {
+    put_rows(memory, work);
+    signal_all(memory, work, work.layout.arrived(memory.my_pe()));
+}
+
+void send_fixed_remotely(SymmetricMemory& memory, const DispatchWork& work) {
+    if (work.accepts) put_rows(memory, work);
+    put_records(memory, work);
+    signal_all(memory, work, work.layout.arrived(memory.my_pe()));
 }
 
 void signal_dispatch_abort_remotely(SymmetricMemory& memory, const DispatchWork& work) {
@@ -77,24 +91,39 @@ void signal_dispatch_abort_remotely(SymmetricMemory& memory, const DispatchWork&
 }
 
 DispatchResults::DispatchResults(const DispatchLayout& layout, const ExpertPlacement& placement, Rows choices)
-    : layout_(layout),
-      placement_(placement),
-      record_(layout.record_bytes().value()),
-      order_(choices.value()),
-      begins_(static_cast<std::size_t>(layout.experts()) + 1),
-      starts_(static_cast<std::size_t>(layout.experts())),
-      totals_(static_cast<std::size_t>(layout.ranks())) {}
+    : layout_(layout), placement_(placement), record_(layout.record_bytes().value()) {
+    for (RowPlaces* places : {&current_, &next_}) {
+        places->order.resize(choices.value());
+        places->begins.resize(static_cast<std::size_t>(layout.experts()) + 1);
+        places->starts.resize(static_cast<std::size_t>(layout.experts()));
+        places->totals.resize(static_cast<std::size_t>(layout.ranks()));
+    }
+}
 
-void DispatchResults::set_record(const Status& own_status) {
+void DispatchResults::set_record(const Status& own_status, const RoutingId& cached) {
     DispatchRecord record;
+    record.cached = cached;
     record.refused = static_cast<std::int32_t>(own_status.code());
     own_status.message().copy(record.reason.data(), record.reason.size() - 1);
     std::memcpy(record_.data(), &record, sizeof record);
 }
 
-DispatchTables DispatchResults::tables(CombinePlan& plan) {
-    return {record_.data(), order_.data(), begins_.data(),           starts_.data(),
-            totals_.data(), &accepted_,    plan.offset_table.data(), plan.length_table.data()};
+DispatchTables DispatchResults::tables(RowPlaces& places, CombinePlan& plan) {
+    return {record_.data(),       places.order.data(), places.begins.data(),     places.starts.data(),
+            places.totals.data(), &accepted_,          plan.offset_table.data(), plan.length_table.data()};
+}
+
+RowPlaces DispatchResults::places() const {
+    RowPlaces places = current_;
+    places.order.resize(places.begins.back());
+    return places;
+}
+
+void DispatchResults::set_places(const RowPlaces& places) {
+    std::ranges::copy(places.order, current_.order.begin());
+    current_.begins = places.begins;
+    current_.starts = places.starts;
+    current_.totals = places.totals;
 }
 
 Status DispatchResults::refusal(const DispatchWork& work, std::int32_t self, const Status& own) const {
@@ -105,8 +134,30 @@ Status DispatchResults::refusal(const DispatchWork& work, std::int32_t self, con
         if (rank == self) return own;
         return {static_cast<Code>(record.refused), fmt::format("rank {} refused: {}", rank, record.reason.data())};
     }
-    const auto above = std::ranges::find_if(totals_, [&](std::uint64_t n) { return n > layout_.capacity().value(); });
-    return capacity_error(work, static_cast<std::int32_t>(above - totals_.begin()));
+    for (std::int32_t rank = 0; rank < layout_.ranks(); ++rank) {
+        if (Status s = other_layout(work, rank, self); !s.ok()) return s;
+    }
+    const std::vector<std::uint64_t>& totals = next_.totals;
+    const auto above = std::ranges::find_if(totals, [&](std::uint64_t n) { return n > layout_.capacity().value(); });
+    return capacity_error(work, static_cast<std::int32_t>(above - totals.begin()));
+}
+
+// Rejects the rank's call if its rows do not travel by the same routing.
+Status DispatchResults::other_layout(const DispatchWork& work, std::int32_t rank, std::int32_t self) const {
+    DispatchRecord record;
+    DispatchRecord own;
+    std::memcpy(&record, work.region + layout_.record(work.epoch, rank).value(), sizeof record);
+    std::memcpy(&own, record_.data(), sizeof own);
+    if (record.cached == own.cached) return {};
+    const auto kind = [](const RoutingId& id) {
+        return id.number == 0 ? std::string("a new routing") : fmt::format("the layout of call {}", id.number);
+    };
+    const char* of_another =
+        record.cached.number == own.cached.number ? " of another handle, or from before a reset" : "";
+    return {Code::mismatch,
+            fmt::format("dispatch, call {}: rank {} sends by {}{}, rank {} by {}; all ranks must make the "
+                        "same call with the layouts of one call",
+                        work.epoch, rank, kind(record.cached), of_another, self, kind(own.cached))};
 }
 
 // Returns an error that names the first fragment that exceeds the capacity.
@@ -118,6 +169,8 @@ Status DispatchResults::capacity_error(const DispatchWork& work, std::int32_t ho
             std::byte* record = work.region + layout_.record(work.epoch, rank).value();
             const auto count = static_cast<std::uint64_t>(DispatchWork::counts_of(record)[expert]);
             rows += count;
+            // The rows of the expert end where those of the next one may begin.
+            if (rank == layout_.ranks() - 1) rows = layout_.expert_rows().next(rows);
             if (rows <= layout_.capacity().value()) continue;
             // With one row per rank, `expert` is the rank.
             const std::string of_expert = layout_.choices_per_row() == 0 ? fmt::format("expert {}, ", expert) : "";
@@ -125,7 +178,7 @@ Status DispatchResults::capacity_error(const DispatchWork& work, std::int32_t ho
                     fmt::format("dispatch, call {}: {}rank {}: with these {} rows, rank {} would hold {} "
                                 "({} in all), above its capacity of {}; raise the capacity or send fewer tokens",
                                 work.epoch, of_expert, rank, count, holder, rows,
-                                totals_[static_cast<std::size_t>(holder)], layout_.capacity().value())};
+                                next_.totals[static_cast<std::size_t>(holder)], layout_.capacity().value())};
         }
     }
     return {Code::protocol, fmt::format("dispatch, call {}: rejected, but no rank gives a reason", work.epoch)};
@@ -144,7 +197,19 @@ Status DispatchLaunches::launch(const char* name, void (*kernel)(npu::Core&, con
     return npu::launch(stream_, config, kernel, work);
 }
 
+// Nothing waits for other ranks before finish().
+Status DispatchLaunches::start_fixed(const DispatchWork& work) {
+    if (host_served_.empty()) return launch("moe_dispatch_sort_and_send_fixed", moe_dispatch_sort_and_send_fixed, work);
+    if (Status s = launch("moe_dispatch_sort", moe_dispatch_sort, work); !s.ok()) return s;
+    if (Status s = stream_.synchronize(); !s.ok()) return s;
+    send_fixed_remotely(memory_, work);
+    const Status s = launch("moe_dispatch_send_fixed", moe_dispatch_send_fixed, work);
+    const Status sent = memory_.quiet();
+    return s.ok() ? sent : s;
+}
+
 Status DispatchLaunches::start(const DispatchWork& work) {
+    if (work.layout.expert_rows().is_fixed()) return start_fixed(work);
     if (host_served_.empty()) return launch("moe_dispatch", moe_dispatch, work);
     if (Status s = launch("moe_dispatch_publish_counts", moe_dispatch_publish_counts, work); !s.ok()) return s;
     if (Status s = stream_.synchronize(); !s.ok()) return s;
@@ -154,6 +219,10 @@ Status DispatchLaunches::start(const DispatchWork& work) {
 }
 
 Status DispatchLaunches::finish(const DispatchWork& work, const DispatchResults& results) {
+    if (work.layout.expert_rows().is_fixed()) {
+        const Status s = launch("moe_dispatch_receive_fixed", moe_dispatch_receive_fixed, work);
+        return s.ok() ? stream_.synchronize() : s;
+    }
     if (Status s = stream_.synchronize(); !s.ok() || host_served_.empty() || !results.accepted()) return s;
     put_rows_remotely(memory_, work);
     if (Status s = launch("moe_dispatch_rows", moe_dispatch_rows, work); !s.ok()) return s;

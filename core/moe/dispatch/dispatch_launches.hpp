@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/moe/common/combine_config.hpp"
@@ -24,7 +25,18 @@ void publish_counts_remotely(SymmetricMemory& memory, const DispatchWork& work);
 // Puts the rows to these ranks. Call it after moe_dispatch_tables, if the call is accepted.
 void put_rows_remotely(SymmetricMemory& memory, const DispatchWork& work);
 
+// With fixed slots: puts the rows, if this rank accepts the call, and then its record.
+void send_fixed_remotely(SymmetricMemory& memory, const DispatchWork& work);
+
 void signal_dispatch_abort_remotely(SymmetricMemory& memory, const DispatchWork& work);
+
+// Where the rows of this rank go, as in DispatchTables. A later call may send rows to the same places.
+struct RowPlaces {
+    std::vector<std::uint32_t> order;
+    std::vector<std::uint64_t> begins;
+    std::vector<std::uint64_t> starts;
+    std::vector<std::uint64_t> totals;
+};
 
 // Owns the memory behind DispatchTables, and explains a call that was not accepted. Valid for the last call whose
 // launches have ended.
@@ -33,27 +45,36 @@ public:
     // `layout` and `placement` must outlive the object. `choices`: maximum of one call.
     DispatchResults(const DispatchLayout& layout, const ExpertPlacement& placement, Rows choices);
 
-    // Sets this rank's record for the next call; an error rejects the call on all ranks.
-    void set_record(const Status& own_status);
-    // `plan`: its tables are results too.
-    [[nodiscard]] DispatchTables tables(CombinePlan& plan);
+    // Sets this rank's record for the next call; an error rejects the call on all ranks. `cached`: the routing of a
+    // cached call.
+    void set_record(const Status& own_status, const RoutingId& cached = {});
+    // `plan`: its tables are results too. A rejected call keeps the current places.
+    [[nodiscard]] DispatchTables next_tables(CombinePlan& plan) { return tables(next_, plan); }
+    [[nodiscard]] DispatchTables current_tables(CombinePlan& plan) { return tables(current_, plan); }
+    // Makes the places of the call that was accepted the current ones.
+    void accept() { std::swap(current_, next_); }
+    [[nodiscard]] RowPlaces places() const;
+    void set_places(const RowPlaces& places);
+    [[nodiscard]] const RowPlaces& current() const { return current_; }
 
     [[nodiscard]] bool accepted() const { return accepted_ != 0; }
-    // Rows that the rank receives.
-    [[nodiscard]] Rows rows_of(std::int32_t rank) const { return Rows{totals_[static_cast<std::size_t>(rank)]}; }
+    // Rows of x of the rank.
+    [[nodiscard]] Rows rows_of(std::int32_t rank) const {
+        return Rows{current_.totals[static_cast<std::size_t>(rank)]};
+    }
     // The error of a call that was not accepted. `own`: the status of this rank, `self`.
     [[nodiscard]] Status refusal(const DispatchWork& work, std::int32_t self, const Status& own) const;
 
 private:
+    [[nodiscard]] DispatchTables tables(RowPlaces& places, CombinePlan& plan);
     [[nodiscard]] Status capacity_error(const DispatchWork& work, std::int32_t holder) const;
+    [[nodiscard]] Status other_layout(const DispatchWork& work, std::int32_t rank, std::int32_t self) const;
 
     const DispatchLayout& layout_;
     const ExpertPlacement& placement_;
     std::vector<std::byte> record_;
-    std::vector<std::uint32_t> order_;
-    std::vector<std::uint64_t> begins_;
-    std::vector<std::uint64_t> starts_;
-    std::vector<std::uint64_t> totals_;
+    RowPlaces current_;  // of the current routing, if it comes from a dispatch
+    RowPlaces next_;     // of the call in progress
     std::uint64_t accepted_ = 0;
 };
 
@@ -78,6 +99,7 @@ public:
     void signal_abort(const DispatchWork& work);
 
 private:
+    Status start_fixed(const DispatchWork& work);
     Status launch(const char* name, void (*kernel)(npu::Core&, const DispatchWork&), const DispatchWork& work);
 
     SymmetricMemory& memory_;

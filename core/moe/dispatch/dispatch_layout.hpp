@@ -8,16 +8,28 @@
 //   record(1, 0) ... record(1, R-1)   the same of odd epochs
 //   slots                         C of uint32: for each row of x, token * top_k + k at the rank that sent it
 //   choices                       one row per rank: for each row of x, the top_k choices of its token; else empty
-//   x                             C rows, without gaps: the input of the experts of this PE
+//   x                             C rows: the input of the experts of this PE
 //   canary                        128 bytes that no rank writes after set-up
+//
+// Packed: the rows of an expert, rank after rank, are contiguous, and those of each expert begin at a multiple of its
+// alignment. So a rank needs the counts of all ranks before it puts a row. Fixed: each rank has room for max_tokens
+// rows at each expert, so a rank puts rows at once, then its record, and `counts` is not used.
 //
 // Each line and each record has one writer, the rank in its index, and one reader, the owner of the memory.
 //
-// One x is enough, and calls need neither clearing nor a barrier between them: a rank puts rows of epoch e into x of q
-// only after it has seen q's record of epoch e, and q publishes that record only in its call e, which releases the old
-// x. Two records are needed and enough: let p write its record of epoch e + 2 at q. p has returned from epoch e + 1, so
-// it has seen q's record of that epoch. q published it only after it returned from epoch e, so after its last read of
-// p's record of e. For the same reason no word here runs more than one epoch ahead of its reader.
+// Packed, one x is enough, and calls need neither clearing nor a barrier between them: a rank puts rows of epoch e into
+// x of q only after it has seen q's record of epoch e, and q publishes that record only in its call e, which releases
+// the old x. Two records are needed and enough: let p write its record of epoch e + 2 at q. p has returned from epoch e
+// + 1, so it has seen q's record of that epoch. q published it only after it returned from epoch e, so after its last
+// read of p's record of e. For the same reason no word here runs more than one epoch ahead of its reader.
+//
+// Fixed, there are two of slots, choices and x, for even and for odd epochs: let p put rows of epoch e + 2 at q. p has
+// returned from epoch e + 1, so it has seen q's signal of that epoch, which q sends in its call e + 1, which releases
+// the x of e.
+//
+// A cached call sends rows with the places of an earlier call. Its records have no counts, and neither slots nor
+// choices travel. combine_backward puts weights in the place of the slots, and answers there, or in the place of the
+// choices, with the weights' gradients.
 #pragma once
 
 #include <array>
@@ -28,15 +40,42 @@
 #include "core/moe/common/combine_config.hpp"
 #include "core/moe/common/combine_plan.hpp"
 #include "core/moe/common/element.hpp"
+#include "core/moe/common/rank_agreement.hpp"
 
 namespace npushmem::moe {
 
 // Its rank writes the whole record. int32 [experts] follow it: the rank's number of rows for each expert of the layer.
 struct DispatchRecord {
     std::int32_t refused = 0;        // code with which the rank rejects its own arguments; 0: it accepts them
-    std::array<char, 252> reason{};  // text of that rejection, terminated
+    std::array<char, 236> reason{};  // text of that rejection, terminated
+    RoutingId cached;                // of a cached call: the routing by which its rows travel
 };
 static_assert(sizeof(DispatchRecord) == 256);
+
+// Where the rows of an expert begin in x.
+class ExpertRows {
+public:
+    // Packed.
+    constexpr explicit ExpertRows(std::int32_t alignment = 1) : alignment_(static_cast<std::uint64_t>(alignment)) {}
+    // Fixed.
+    static constexpr ExpertRows fixed(std::int32_t alignment, std::int64_t max_tokens) {
+        ExpertRows rows(alignment);
+        rows.of_rank_ = static_cast<std::uint64_t>(max_tokens);
+        return rows;
+    }
+
+    [[nodiscard]] constexpr bool is_fixed() const { return of_rank_ != 0; }
+    // Fixed: rows of x from the first row of the expert on.
+    [[nodiscard]] constexpr std::uint64_t of_rank(std::int32_t rank) const {
+        return of_rank_ * static_cast<std::uint64_t>(rank);
+    }
+    // Where an expert's rows may begin if those of the expert before end at `row`.
+    [[nodiscard]] constexpr std::uint64_t next(std::uint64_t row) const { return rounded_up(row, alignment_); }
+
+private:
+    std::uint64_t alignment_;
+    std::uint64_t of_rank_ = 0;
+};
 
 class DispatchLayout {
 public:
@@ -44,14 +83,24 @@ public:
 
     // `choices`: that travel with each row.
     constexpr DispatchLayout(std::int32_t ranks, std::int32_t experts, Rows capacity, Bytes row,
-                             std::int32_t choices = 0)
-        : ranks_(ranks), experts_(experts), capacity_(capacity), row_(row), choices_(choices) {}
+                             std::int32_t choices = 0, ExpertRows expert_rows = ExpertRows())
+        : ranks_(ranks),
+          experts_(experts),
+          capacity_(capacity),
+          row_(row),
+          choices_(choices),
+          expert_rows_(expert_rows) {}
+    // Of a configuration with a capacity.
+    static DispatchLayout of(const CombineConfig& config, std::int32_t ranks);
+    // Rows that a rank may receive.
+    static std::uint64_t capacity_of(const CombineConfig& config, std::int32_t ranks);
 
     [[nodiscard]] constexpr std::int32_t ranks() const { return ranks_; }
     [[nodiscard]] constexpr std::int32_t experts() const { return experts_; }
     [[nodiscard]] constexpr Rows capacity() const { return capacity_; }
     [[nodiscard]] constexpr Bytes row_bytes() const { return row_; }
     [[nodiscard]] constexpr std::uint64_t choices_per_row() const { return number(choices_); }
+    [[nodiscard]] constexpr const ExpertRows& expert_rows() const { return expert_rows_; }
 
     [[nodiscard]] constexpr Bytes counts(std::int32_t source) const { return Bytes{line} * number(source); }
     [[nodiscard]] constexpr Bytes arrived(std::int32_t source) const { return Bytes{line} * number(ranks_ + source); }
@@ -61,24 +110,38 @@ public:
     [[nodiscard]] constexpr Bytes record(std::uint64_t epoch, std::int32_t source) const {
         return Bytes{line} * number(2 * ranks_) + record_bytes() * ((epoch & 1U) * number(ranks_) + number(source));
     }
-    [[nodiscard]] constexpr Bytes slots() const { return record(0, 2 * ranks_); }
-    [[nodiscard]] constexpr Bytes choices() const {
-        return slots() + aligned_up(bytes_of(capacity_, Bytes{sizeof(std::uint32_t)}), line);
+    [[nodiscard]] constexpr Bytes slots(std::uint64_t epoch = 0) const {
+        return record(0, 2 * ranks_) + slots_bytes() * buffer(epoch);
     }
-    [[nodiscard]] constexpr Bytes x() const {
-        return choices() + aligned_up(bytes_of(capacity_, Bytes{sizeof(Choice)}) * choices_per_row(), line);
+    [[nodiscard]] constexpr Bytes choices(std::uint64_t epoch = 0) const {
+        return record(0, 2 * ranks_) + slots_bytes() * buffers() + choices_bytes() * buffer(epoch);
     }
-    [[nodiscard]] constexpr Bytes canary() const { return x() + aligned_up(bytes_of(capacity_, row_), line); }
+    [[nodiscard]] constexpr Bytes x(std::uint64_t epoch = 0) const {
+        return record(0, 2 * ranks_) + (slots_bytes() + choices_bytes()) * buffers() + x_bytes() * buffer(epoch);
+    }
+    [[nodiscard]] constexpr Bytes canary() const { return x() + all_x(); }
+    [[nodiscard]] constexpr Bytes all_x() const { return x_bytes() * buffers(); }
+    // Of slots, choices and x.
+    [[nodiscard]] constexpr std::uint64_t buffers() const { return expert_rows_.is_fixed() ? 2 : 1; }
     [[nodiscard]] constexpr Bytes total() const { return canary() + Bytes{line}; }
 
 private:
     static constexpr std::uint64_t number(std::int32_t value) { return static_cast<std::uint64_t>(value); }
+    [[nodiscard]] constexpr std::uint64_t buffer(std::uint64_t epoch) const { return epoch % buffers(); }
+    [[nodiscard]] constexpr Bytes slots_bytes() const {
+        return aligned_up(bytes_of(capacity_, Bytes{sizeof(std::uint32_t)}), line);
+    }
+    [[nodiscard]] constexpr Bytes choices_bytes() const {
+        return aligned_up(bytes_of(capacity_, Bytes{sizeof(Choice)}) * choices_per_row(), line);
+    }
+    [[nodiscard]] constexpr Bytes x_bytes() const { return aligned_up(bytes_of(capacity_, row_), line); }
 
     std::int32_t ranks_;
     std::int32_t experts_;
     Rows capacity_;
     Bytes row_;
     std::int32_t choices_;
+    ExpertRows expert_rows_;
 };
 
 // Results of the kernels, in private memory of this PE. Core 0 writes all of them.
@@ -105,6 +168,9 @@ struct DispatchWork {
     std::byte* region = nullptr;                // this PE's copy of the symmetric memory
     DispatchLayout layout{1, 1, Rows{0}, Bytes{1}};
     std::uint64_t epoch = 0;
+    bool cached = false;                  // `order`, begins, starts and totals are those of an earlier call
+    const std::uint32_t* tags = nullptr;  // cached: travel in the place of the slots, in the same order; or null
+    bool accepts = true;                  // false: this rank rejects its arguments, and sends no rows
     CopyRoute route = CopyRoute::direct;
     std::chrono::nanoseconds timeout{0};  // per rank waited for; 0: the device's
     DispatchTables tables;
@@ -117,6 +183,19 @@ struct DispatchWork {
     }
     [[nodiscard]] const std::byte* row_of(std::uint32_t slot) const {
         return in + layout.row_bytes().value() * (slot / static_cast<std::uint32_t>(top_k));
+    }
+    [[nodiscard]] const std::uint32_t* slots_to_send() const { return cached ? tags : tables.order; }
+    // Bytes of the record that travel.
+    [[nodiscard]] std::size_t record_bytes() const {
+        return cached ? sizeof(DispatchRecord) : layout.record_bytes().value();
+    }
+    // Addresses in this PE's copy.
+    [[nodiscard]] std::byte* x() const { return region + layout.x(epoch).value(); }
+    [[nodiscard]] std::uint32_t* slots() const {
+        return reinterpret_cast<std::uint32_t*>(region + layout.slots(epoch).value());
+    }
+    [[nodiscard]] Choice* choices_here() const {
+        return reinterpret_cast<Choice*>(region + layout.choices(epoch).value());
     }
     // The counts that follow a record.
     static std::int32_t* counts_of(std::byte* record) {

@@ -340,9 +340,6 @@ void test_refusals(Checker& check, const Job& job) {
     c.config.combine_type = NPUSHMEMX_MOE_FLOAT;
     create_fails(c, NPUSHMEM_E_ARGUMENT, {"combine_type is 3, must be 0 (the input type), 4 (e4m3)"});
     c = case_of(0, job.npes);
-    c.config.reserved = 7;
-    create_fails(c, NPUSHMEM_E_ARGUMENT, {"reserved is 7, must be 0"});
-    c = case_of(0, job.npes);
     c.config.dispatch_input = NPUSHMEMX_MOE_INPUT_QUANTIZED;
     create_fails(c, NPUSHMEM_E_ARGUMENT, {"dispatch_input is 1 (quantized), but dispatch_type is 0", "4 (e4m3)"});
     c = case_of(NPUSHMEMX_MOE_INT8, job.npes);

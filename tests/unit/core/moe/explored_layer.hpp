@@ -55,6 +55,8 @@ struct LayerCase {
     int cores = 1;
     std::uint64_t layers = 1;    // dispatches, one after the other
     std::uint64_t combines = 1;  // that follow each dispatch
+    bool fixed = false;          // slots of the dispatch
+    bool cached = false;         // all dispatches but the first
 
     [[nodiscard]] std::uint64_t tokens() const { return static_cast<std::uint64_t>(routing.tokens); }
     [[nodiscard]] std::uint64_t choices() const { return tokens() * static_cast<std::uint64_t>(routing.top_k); }
@@ -69,8 +71,10 @@ public:
     explicit ExploredLayer(const LayerCase& layer, const char* schedule = "explore")
         : case_(layer),
           routing_(random_routing(layer.routing)),
-          dispatch_layout_(layer.routing.ranks, layer.routing.experts,
-                           Rows{layer.choices() * static_cast<std::uint64_t>(layer.routing.ranks)}, row),
+          dispatch_layout_(
+              layer.routing.ranks, layer.routing.experts,
+              Rows{layer.choices() * static_cast<std::uint64_t>(layer.routing.ranks)}, row, 0,
+              layer.fixed ? ExpertRows::fixed(1, static_cast<std::int64_t>(layer.choices())) : ExpertRows()),
           slot_layout_(layer.routing.ranks,
                        rows_of(Tokens{layer.chunk()}, static_cast<std::uint32_t>(layer.routing.top_k)), row),
           ring_layout_(layer.routing.ranks, row_ring_shape(row, Rows{layer.choices()}, Rows{layer.ring_rows}),
@@ -146,6 +150,7 @@ private:
         work.region = job_->at(pe, region_);
         work.layout = dispatch_layout_;
         work.epoch = call;
+        work.cached = case_.cached && call > 1;
         work.route = case_.route;
         work.tables = {job_->at(pe, tables_.record),       job_->at(pe, tables_.order),
                        job_->at(pe, tables_.begins),       job_->at(pe, tables_.starts),
@@ -157,10 +162,12 @@ private:
     // Sends the rows and slots that the dispatch has brought.
     CombineSend send_of(const DispatchWork& dispatched, int pe, std::uint64_t call) {
         CombineSend send;
-        send.x = dispatched.region + dispatched.layout.x().value();
+        send.x = dispatched.x();
         send.offset_table = dispatched.tables.offset_table;
         send.length_table = dispatched.tables.length_table;
-        send.slots = reinterpret_cast<const std::uint32_t*>(dispatched.region + dispatched.layout.slots().value());
+        // Those of the first dispatch remain where they are: no later one sends any.
+        const Bytes slots = dispatched.layout.slots(dispatched.cached ? 1 : dispatched.epoch);
+        send.slots = reinterpret_cast<const std::uint32_t*>(dispatched.region + slots.value());
         send.num_local_experts = local_experts();
         send.num_ranks = ranks();
         send.region = job_->at(pe, slots_);
@@ -245,7 +252,13 @@ private:
         std::uint64_t call = 0;
         for (std::uint64_t layer = 1; layer <= case_.layers; ++layer) {
             const DispatchWork dispatched = dispatch_of(core.my_pe(), layer);
-            moe_dispatch(core, dispatched);
+            if (case_.fixed) {
+                moe_dispatch_sort_and_send_fixed(core, dispatched);
+                end_launch(core);
+                moe_dispatch_receive_fixed(core, dispatched);
+            } else {
+                moe_dispatch(core, dispatched);
+            }
             end_launch(core);
             for (std::uint64_t i = 0; i < case_.combines; ++i) {
                 if (core.index() == 0) run_experts(core, dispatched);
@@ -258,14 +271,12 @@ private:
 
     // Each expert multiplies its rows by a number of its own.
     void run_experts(Core& core, const DispatchWork& work) {
-        auto* x = reinterpret_cast<float*>(work.region + work.layout.x().value());
+        auto* x = reinterpret_cast<float*>(work.x());
         const std::size_t mark = core.ub_used();
-        for (int local = 0; local < local_experts(); ++local) {
-            const std::size_t entry = static_cast<std::size_t>(local) * static_cast<std::size_t>(ranks());
+        for (int entry = 0; entry < local_experts() * ranks(); ++entry) {
+            const int local = entry / ranks();
             const auto first = static_cast<std::size_t>(core.load(work.tables.offset_table + entry));
-            std::size_t count = 0;
-            for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks()); ++rank)
-                count += static_cast<std::size_t>(core.load(work.tables.length_table + entry + rank)) * columns;
+            const auto count = static_cast<std::size_t>(core.load(work.tables.length_table + entry)) * columns;
             if (count == 0) continue;
             const auto rows = core.ub_alloc<float>(count);
             const auto in_memory = npu::gm(x + first * columns, count);

@@ -45,6 +45,20 @@ TEST(ExploredLayer, CombinesInARowNeedOneScheduleForEachRankThatIsAhead) {
     expect_all_schedules({.routing = four_rows, .combines = 2}, 3);
 }
 
+// The experts of a cached dispatch have new rows at the places of the first one.
+TEST(ExploredLayer, CachedDispatches) {
+    expect_all_schedules({.routing = four_rows, .layers = 2, .cached = true}, 1);
+    expect_all_schedules({.routing = four_rows, .cores = 2, .layers = 2, .cached = true}, 1);
+}
+
+// Without counts to wait for, a rank may send the rows of the next call while the other one still works on these.
+TEST(ExploredLayer, FixedSlotsNeedNoMoreSchedules) {
+    for (const bool cached : {false, true}) {
+        expect_all_schedules({.routing = one_row, .layers = 3, .fixed = true, .cached = cached}, 1);
+        expect_all_schedules({.routing = four_rows, .cores = 2, .layers = 3, .fixed = true, .cached = cached}, 1);
+    }
+}
+
 // The receiving end of each ring looks for rows before it waits for them: before or after they arrive.
 TEST(ExploredLayer, ModeStreamNeedsTwoSchedulesForEachRing) {
     for (const RingPlace place : {RingPlace::receiver, RingPlace::sender}) {

@@ -23,6 +23,18 @@ TEST(CombinePlan, LaysRowsOutExpertMajorThenRankThenToken) {
     EXPECT_THAT(other.value().slots, ElementsAre(0U, 1U));
 }
 
+TEST(CombinePlan, AlignedExpertsBeginAtMultiplesAndLeaveGaps) {
+    const Routing routing{"", "", 4, 2, {{2, 0, 1, -1}, {0, 3}}, {{1, 1, 1, 1}, {1, 1}}};
+    const auto plan = build_combine_plan(views_of(routing), ExpertPlacement(4, 2), 0, 3);
+    ASSERT_TRUE(plan.ok());
+    EXPECT_THAT(plan.value().length_table, ElementsAre(1, 1, 1, 0));
+    EXPECT_THAT(plan.value().offset_table, ElementsAre(0, 1, 3, 4));
+    EXPECT_EQ(plan.value().rows, Rows{6});
+    EXPECT_THAT(plan.value().slots, ElementsAre(1U, 0U, no_slot, 2U, no_slot, no_slot));
+    EXPECT_EQ(plan.value().rows_of_expert(0), Rows{2});
+    EXPECT_EQ(plan.value().rows_of_expert(1), Rows{1});
+}
+
 // Every choice of every token is in exactly one plan, with its slot, in the fragment of its expert and rank.
 void expect_partition(const Routing& routing, std::int32_t ranks) {
     const ExpertPlacement placement(routing.experts, ranks);

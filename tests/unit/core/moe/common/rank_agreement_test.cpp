@@ -74,6 +74,28 @@ TEST(Agreement, PrintsDifferingModeAndAudit) {
         EXPECT_THAT(status.message(), HasSubstr("disagree on audit: rank 0 has 0, rank 1 has 1;"));
 }
 
+TEST(Agreement, ComparesRoutings) {
+    const auto results = [](const std::vector<RoutingId>& ids, const Status& of_last) {
+        fakes::ThreadWorld world(static_cast<int>(ids.size()), 4096);
+        std::vector<Status> result(ids.size());
+        world.run([&](int pe) {
+            fakes::ThreadMemory memory(world, pe);
+            const SymmetricBlock block(memory, memory.allocate(Bytes{sizeof(AgreementRecord)}).value());
+            const auto at = static_cast<std::size_t>(pe);
+            const Status own = at + 1 == ids.size() ? of_last : Status{};
+            result[at] = agree_on_routing(memory, block.data(), ids[at], own);
+        });
+        return result;
+    };
+    for (const Status& status : results({{9, 4}, {9, 4}, {9, 4}}, {})) EXPECT_TRUE(status.ok());
+    for (const Status& status : results({{9, 4}, {9, 4}, {9, 5}}, {}))
+        EXPECT_THAT(status.message(), HasSubstr("the call that the layout is from: rank 0 has 4, rank 2 has 5"));
+    for (const Status& status : results({{9, 4}, {8, 4}}, {}))
+        EXPECT_THAT(status.message(), HasSubstr("the handle that the layout is from"));
+    for (const Status& status : results({{9, 4}, {9, 4}}, {Code::argument, "none"}))
+        EXPECT_EQ(status.code(), Code::argument);
+}
+
 TEST(Agreement, ReportsTheRefusalOfOneRankToAll) {
     const auto refuse = [](int pe, CombineConfig&) { return pe == 2 ? Status{Code::range, "top_k is 99"} : Status{}; };
     const auto all = agreed_results(4, refuse);

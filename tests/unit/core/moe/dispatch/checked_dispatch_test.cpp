@@ -25,8 +25,8 @@ constexpr std::size_t choices = static_cast<std::size_t>(shape.tokens * shape.to
 
 class CheckedDispatch {
 public:
-    CheckedDispatch(const char* schedule, Bytes row, CopyRoute route)
-        : layout_(shape.ranks, shape.experts, Rows{32}, row), route_(route) {
+    CheckedDispatch(const char* schedule, Bytes row, CopyRoute route, ExpertRows expert_rows = ExpertRows())
+        : layout_(shape.ranks, shape.experts, Rows{64}, row, 0, expert_rows), route_(route) {
         npu::CheckedJobConfig config{
             .pes = shape.ranks, .heap_bytes = 1 << 20, .schedule = Schedule::parse(schedule).value()};
         config.device.blocks = 1;
@@ -47,7 +47,12 @@ public:
     }
 
     CheckReport run(std::uint64_t epoch) {
-        return run_kernel([&](npu::Core& core) { moe_dispatch(core, work_of(core.my_pe(), epoch)); });
+        return run_kernel([&](npu::Core& core) {
+            const DispatchWork work = work_of(core.my_pe(), epoch);
+            if (!layout_.expert_rows().is_fixed()) return moe_dispatch(core, work);
+            moe_dispatch_sort_and_send_fixed(core, work);
+            moe_dispatch_receive_fixed(core, work);
+        });
     }
     CheckReport run_kernel(const CheckedJob::Kernel& kernel) {
         npu::LaunchConfig launch(1);
@@ -77,7 +82,8 @@ public:
     std::string wrong(std::uint64_t epoch) {
         for (int pe = 0; pe < shape.ranks; ++pe) {
             const DispatchWork work = work_of(pe, epoch);
-            const CombinePlan plan = build_combine_plan(views_of(routing_), work.placement, pe).value();
+            CombinePlan plan = build_combine_plan(views_of(routing_), work.placement, pe).value();
+            if (layout_.expert_rows().is_fixed()) plan = with_gaps(plan);
             if (*work.tables.accepted != 1) return fmt::format("PE {}: not accepted", pe);
             if (!std::ranges::equal(plan.offset_table, std::span(work.tables.offset_table, entries)) ||
                 !std::ranges::equal(plan.length_table, std::span(work.tables.length_table, entries)))
@@ -94,6 +100,22 @@ private:
         return static_cast<std::byte>(rank * 101 + static_cast<int>(token) * 7 + static_cast<int>(at) * 3 + 1);
     }
 
+    // The fragments at their fixed places.
+    [[nodiscard]] CombinePlan with_gaps(const CombinePlan& packed) const {
+        CombinePlan plan = packed;
+        plan.slots.assign(layout_.capacity().value(), no_slot);
+        for (std::int32_t entry = 0; entry < plan.local_experts * plan.ranks; ++entry) {
+            const Fragment f = packed.fragment(entry / plan.ranks, entry % plan.ranks);
+            const std::uint64_t at = layout_.expert_rows().next(layout_.expert_rows().of_rank(plan.ranks)) *
+                                         static_cast<std::uint64_t>(entry / plan.ranks) +
+                                     layout_.expert_rows().of_rank(entry % plan.ranks);
+            plan.offset_table[static_cast<std::size_t>(entry)] = static_cast<std::int32_t>(at);
+            std::copy_n(packed.slots.begin() + static_cast<std::ptrdiff_t>(f.first.value()), f.count.value(),
+                        plan.slots.begin() + static_cast<std::ptrdiff_t>(at));
+        }
+        return plan;
+    }
+
     void fill(int pe) {
         std::ranges::copy(routing_.expert_ids[static_cast<std::size_t>(pe)], job_->at(pe, experts_));
         const std::size_t row = layout_.row_bytes().value();
@@ -103,13 +125,13 @@ private:
     }
 
     std::string wrong_row(const DispatchWork& work, const CombinePlan& plan) {
-        const auto* slots = reinterpret_cast<const std::uint32_t*>(work.region + layout_.slots().value());
+        const std::uint32_t* slots = work.slots();
         const std::size_t row = layout_.row_bytes().value();
         for (std::int32_t entry = 0; entry < plan.local_experts * plan.ranks; ++entry) {
             const Fragment f = plan.fragment(entry / plan.ranks, entry % plan.ranks);
             for (std::uint64_t at = f.first.value(); at < f.first.value() + f.count.value(); ++at) {
                 if (slots[at] != plan.slots[at]) return fmt::format("slot of row {}", at);
-                const std::byte* seen = work.region + layout_.x().value() + at * row;
+                const std::byte* seen = work.x() + at * row;
                 for (std::size_t i = 0; i < row; ++i) {
                     if (seen[i] != content(entry % plan.ranks, plan.slots[at] / shape.top_k, i))
                         return fmt::format("row {}, byte {}", at, i);
@@ -138,6 +160,19 @@ TEST(CheckedDispatch, IsCleanUnderEverySchedule) {
                 const CheckReport report = dispatch.run(epoch);
                 ASSERT_TRUE(report.status.ok() && report.findings.empty() && report.complete) << report.text();
                 ASSERT_EQ(dispatch.wrong(epoch), "") << schedule;
+            }
+        }
+    }
+}
+
+TEST(CheckedDispatch, WithFixedSlotsIsCleanUnderEverySchedule) {
+    for (const char* schedule : {"eager", "lazy", "random:1", "explore"}) {
+        for (const std::int32_t alignment : {1, 5}) {
+            CheckedDispatch dispatch(schedule, Bytes{64}, CopyRoute::staged, ExpertRows::fixed(alignment, 12));
+            for (const std::uint64_t epoch : {1, 2, 3}) {
+                const CheckReport report = dispatch.run(epoch);
+                ASSERT_TRUE(report.status.ok() && report.findings.empty() && report.complete) << report.text();
+                ASSERT_EQ(dispatch.wrong(epoch), "") << schedule << ", alignment " << alignment;
             }
         }
     }

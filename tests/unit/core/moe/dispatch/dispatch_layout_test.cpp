@@ -24,6 +24,37 @@ TEST(DispatchLayout, PartsFollowEachOtherWithoutOverlap) {
     }
 }
 
+TEST(DispatchLayout, FixedSlotsHaveTwoBuffersInTurn) {
+    const DispatchLayout layout(3, 5, Rows{60}, Bytes{40}, 2, ExpertRows::fixed(4, 7));
+    const auto size = [](std::uint64_t bytes) { return aligned_up(Bytes{bytes}, 128); };
+    EXPECT_EQ(layout.slots(1), layout.slots(0) + size(60 * 4));
+    EXPECT_EQ(layout.choices(0), layout.slots(1) + size(60 * 4));
+    EXPECT_EQ(layout.choices(1), layout.choices(0) + size(60 * 2 * 8));
+    EXPECT_EQ(layout.x(0), layout.choices(1) + size(60 * 2 * 8));
+    EXPECT_EQ(layout.x(1), layout.x(0) + size(60 * 40));
+    EXPECT_EQ(layout.canary(), layout.x(1) + size(60 * 40));
+    EXPECT_EQ(layout.x(6), layout.x(0));
+    EXPECT_EQ(layout.expert_rows().of_rank(2), 14U);
+    EXPECT_EQ(layout.expert_rows().next(21), 24U);
+}
+
+TEST(DispatchLayout, FollowsTheConfiguration) {
+    CombineConfig config;
+    config.experts = 7;
+    config.top_k = 2;
+    config.hidden = 10;
+    config.max_tokens = 5;
+    config.capacity = 33;
+    config.expert_alignment = 4;
+    EXPECT_EQ(DispatchLayout::of(config, 3).capacity(), Rows{33});
+    EXPECT_EQ(DispatchLayout::of(config, 3).expert_rows().next(5), 8U);
+    config.capacity = fixed_slots;
+    EXPECT_EQ(DispatchLayout::of(config, 3).capacity(), Rows{3 * 16}) << "3 experts of rank 0, 3 * 5 tokens rounded up";
+    config.rows_per = RowsPer::rank;
+    EXPECT_EQ(DispatchLayout::of(config, 3).capacity(), Rows{15}) << "one row per token of each rank";
+    EXPECT_EQ(DispatchLayout::of(config, 3).choices_per_row(), 2U);
+}
+
 TEST(DispatchLayout, SizesBeyondFourGigabytesDoNotWrap) {
     const DispatchLayout layout(1, 1, Rows{0x7FFFFFFF}, Bytes{14336});
     EXPECT_GE(layout.canary().value(), 0x7FFFFFFFULL * 14336);

@@ -124,10 +124,7 @@ public:
     }
 
 private:
-    [[nodiscard]] DispatchLayout layout() {
-        const Rows capacity{static_cast<std::uint64_t>(config_.capacity)};
-        return {memory().n_pes(), config_.experts, capacity, config_.row_bytes()};
-    }
+    [[nodiscard]] DispatchLayout layout() { return DispatchLayout::of(config_, memory().n_pes()); }
     template <class Value>
     float tree(std::span<const std::int32_t> experts, std::span<const float> weights, const Value& row_value) {
         const ExpertPlacement placement(config_.experts, memory().n_pes());
