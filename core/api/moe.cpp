@@ -70,16 +70,22 @@ Status check_copy(std::int32_t copy) {
                                         NPUSHMEMX_MOE_COPY_STREAMING)};
 }
 
-// `config`: of the rows that travel.
-moe::CopyRoute route_of(std::int32_t copy, const moe::CombineConfig& config) {
+// `rows`: of `row` bytes, that a PE receives in a call.
+moe::CopyRoute route_of(std::int32_t copy, moe::Rows rows, moe::Bytes row) {
     switch (copy) {
         case NPUSHMEMX_MOE_COPY_STAGED: return moe::CopyRoute::staged;
         case NPUSHMEMX_MOE_COPY_ORDINARY: return moe::CopyRoute::direct;
         case NPUSHMEMX_MOE_COPY_STREAMING: return moe::CopyRoute::streaming;
-        default: break;
+        default: return moe::choose_route(row, moe::bytes_of(rows, row));
     }
-    const moe::Bytes received = moe::bytes_of(config.slots(), config.returned_row());
-    return moe::choose_route(config.returned_row(), received);
+}
+
+// Of a configuration that may be invalid.
+void choose_routes(moe::CombineConfig& config, std::int32_t copy, int ranks) {
+    if (!config.validate().ok()) return;
+    const moe::Rows rows = config.transport(ranks).slots();
+    config.route = route_of(copy, rows, config.returned_row());
+    config.dispatch_route = route_of(copy, rows, config.dispatched_row());
 }
 
 std::int32_t copy_of(moe::CopyRoute route) {
@@ -128,7 +134,7 @@ moe::CombineConfig config_for(const moe::CombineConfig& config, const moe::RankM
                               int ranks) {
     moe::CombineConfig remaining = config;
     remaining.experts = mask.experts();
-    if (remaining.validate().ok()) remaining.route = route_of(copy, remaining.transport(ranks));
+    choose_routes(remaining, copy, ranks);
     return remaining;
 }
 
@@ -143,7 +149,7 @@ Status create(const npushmemx_moe_config_t* config_of_caller, npushmemx_moe_t** 
     if (!team.ok()) return team.status().within("config.team");
     moe::CombineConfig config = config_from(given);
     const Members& ranks = team.value()->members();
-    if (config.validate().ok()) config.route = route_of(given.copy, config.transport(ranks.count()));
+    choose_routes(config, given.copy, ranks.count());
     runtime()->npu().note_host_access();  // the layers of all PEs agree by plain stores to each other's memory
     Status own = check_copy(given.copy);
     if (own.ok()) own = check_rest(given);

@@ -208,7 +208,7 @@ const float* CombineLaunches::weights_of(const std::vector<float>& weights, bool
 
 Result<ComputedRows> CombineLaunches::computed_rows(bool weighted) {
     ComputedRows computed;
-    const bool quantises = config_.combine_type != NarrowType::none;
+    const bool quantizes = config_.combine_type != NarrowType::none;
     computed.x_row = config_.row_bytes();
     computed.narrow = config_.narrow();
     const RankRows* rows = routing_.rank_rows();
@@ -216,11 +216,11 @@ Result<ComputedRows> CombineLaunches::computed_rows(bool weighted) {
         computed.first = rows->first.data();
         computed.parts = rows->parts.data();
         computed.weights = weights_of(rows->weights, weighted, part_ones_);
-        const ElementType type = quantises ? ElementType::float32 : config_.input;
+        const ElementType type = quantizes ? ElementType::float32 : config_.input;
         computed.sum = {best_reduce(config_.input, type), shape_of(config_)};
     }
-    if (!quantises) return computed;
-    computed.quantise =
+    if (!quantizes) return computed;
+    computed.quantize =
         best_narrow(config_.combine_type, rows != nullptr ? ElementType::float32 : config_.input).quantize;
     if (rows == nullptr) return computed;
     const Rows cores{static_cast<std::uint64_t>(device_.config().blocks * device_.config().vector_cores)};

@@ -140,7 +140,7 @@ private:
     std::vector<float> ones_;                // of calls without weights, as many as a call needed: of choices
     std::vector<float> part_ones_;           // and of experts' rows
     PrivateRows computed_;                   // rows to send
-    PrivateRows floats_;                     // of sums that are quantised, a row for each core
+    PrivateRows floats_;                     // of sums that are quantized, a row for each core
     std::vector<std::uint8_t> host_served_;  // per rank, 1: not mapped here, so the host sends to it; empty: all are
                                              // mapped
     StreamCombine host_work_;                // of the current call, if the host serves some of the ranks

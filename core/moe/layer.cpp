@@ -31,15 +31,15 @@ Status check_slots(const CombineConfig& config, int ranks) {
 Result<std::unique_ptr<Layer>> Layer::create(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device,
                                              const Status& local_status) {
     // Taken before the ranks agree, so that all learn of a failure.
-    auto quantised = Dispatch::memory_for_quantised(config);
+    auto quantized = Dispatch::memory_for_quantized(config);
     Status own = local_status.ok() ? check_slots(config, memory.n_pes()) : local_status;
-    if (own.ok()) own = quantised.status();
+    if (own.ok()) own = quantized.status();
     auto combine = Combine::create(config, memory, device, own);
     if (!combine.ok()) return combine.status();
     std::unique_ptr<Layer> layer(new Layer);
     layer->combine_ = std::move(combine).value();
     if (config.capacity == 0) return layer;
-    auto dispatch = Dispatch::create(config, memory, device, layer->combine_->failures(), std::move(quantised).value());
+    auto dispatch = Dispatch::create(config, memory, device, layer->combine_->failures(), std::move(quantized).value());
     if (!dispatch.ok()) return dispatch.status();
     layer->dispatch_ = std::move(dispatch).value();
     return layer;
@@ -171,9 +171,9 @@ Status Layer::check_rows(const std::byte* x_of_caller) const {
     const CombineConfig& config = combine_->config();
     if (dispatch_ == nullptr || config.dispatch_type == NarrowType::none) return {};
     const Extent given{"x", x_of_caller, bytes_of(combine_->plan().rows, config.row_bytes())};
-    for (const Extent& quantised :
+    for (const Extent& quantized :
          {dispatch_->received_rows(), Extent{"their copies", expert_rows_.data(), expert_rows_.size()}}) {
-        if (!check_apart(given, quantised).ok())
+        if (!check_apart(given, quantized).ok())
             return {Code::argument, fmt::format("moe: x is in the quantized rows of the dispatch; give rows of {}, as "
                                                 "npushmemx_moe_dequantize makes them",
                                                 name_of(config.input))};

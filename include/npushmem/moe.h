@@ -182,7 +182,7 @@ typedef struct npushmemx_moe_plan {
     int32_t local_experts;
     int32_t first_expert; /* global number of local expert 0 */
     int32_t ranks;
-    int32_t copy;                /* the copy route in use, never AUTO */
+    int32_t copy;                /* the copy route of rows that return, never AUTO */
     int64_t rows;                /* of x */
     int64_t tokens;              /* of this PE: rows of out */
     const int32_t* offset_table; /* first row in x of the fragment (expert, rank) */
@@ -251,7 +251,7 @@ NPUSHMEM_API int64_t npushmemx_moe_row_bytes(const npushmemx_moe_t* handle);
  * each `scale_block` elements, zeros up to a multiple of 64 bytes. The value of an element is its own times its scale.
  *
  *     scale    largest finite magnitude of the block / M, at least 2^-126, at most the largest float whose product with
- *              M is finite; 1 for a block of zeros
+ *              M is finite; 1 for a block without finite values but zeros
  *     element  value * (1 / scale) in float, rounded to nearest, ties to even, and at most M
  *
  * M is 448 (E4M3), 57344 (E5M2) or 127 (INT8). So the error of a finite value v is at most |v| / 16 + scale / 1024

@@ -114,10 +114,11 @@ struct CombineConfig {
     std::int32_t expert_alignment = 1;            // the rows of each expert begin at multiples of it
     std::int64_t ring_rows = 0;                   // of each ring; 0: about 256 KiB, in mode chunked two chunks
     RingPlace ring_place = RingPlace::receiver;
-    std::int64_t chunk_tokens = 256;      // mode chunked: tokens of a chunk
-    bool audit = false;                   // count the rows put into each slot, and check them after every call
-    CopyRoute route = CopyRoute::direct;  // each rank's own choice
-    std::chrono::nanoseconds timeout{0};  // of the wait for one rank; 0: the device's; each rank's own choice
+    std::int64_t chunk_tokens = 256;               // mode chunked: tokens of a chunk
+    bool audit = false;                            // count the rows put into each slot, and check them after every call
+    CopyRoute route = CopyRoute::direct;           // of rows that return; each rank's own choice
+    CopyRoute dispatch_route = CopyRoute::direct;  // of rows that a dispatch brings; likewise
+    std::chrono::nanoseconds timeout{0};           // of the wait for one rank; 0: the device's; each rank's own choice
 
     [[nodiscard]] Bytes row_bytes() const {
         return bytes_of(Elements{static_cast<std::uint64_t>(hidden)}, size_of(input));
@@ -131,8 +132,8 @@ struct CombineConfig {
     }
     // A row that returns.
     [[nodiscard]] Bytes returned_row() const { return combine_type == NarrowType::none ? row_bytes() : narrow().row(); }
-    // True if the dispatch quantises the rows that it gets.
-    [[nodiscard]] bool quantises() const { return dispatch_type != NarrowType::none && !narrow_input; }
+    // True if the dispatch quantizes the rows that it gets.
+    [[nodiscard]] bool quantizes() const { return dispatch_type != NarrowType::none && !narrow_input; }
     [[nodiscard]] Bytes given_row() const { return narrow_input ? narrow().row() : row_bytes(); }
     [[nodiscard]] Rows slots() const {
         return rows_of(Tokens{static_cast<std::uint64_t>(max_tokens)}, static_cast<std::uint32_t>(top_k));

@@ -5,9 +5,11 @@
 // Vectors are passed by reference: by value, their place would depend on the target.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "core/moe/common/element.hpp"
 
@@ -36,6 +38,19 @@ struct Lanes16 {
     using Short = std::uint16_t __attribute__((vector_size(32)));
     using Byte = std::uint8_t __attribute__((vector_size(16)));
 };
+
+// Of variants by width, the widest first (AVX-512, AVX2 with F16C, any CPU): those that this CPU can run.
+template <class Variant, std::size_t n>
+std::span<const Variant> runnable(const std::array<Variant, n>& variants) {
+#if defined(__x86_64__)
+    static_assert(n == 3);
+    if (__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("f16c") == 0) return std::span(variants).last(1);
+    const bool avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+                        __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+    if (!avx512) return std::span(variants).last(2);
+#endif
+    return variants;
+}
 
 template <class Lanes>
 struct FloatVectors {

@@ -5,7 +5,7 @@
 // last may have fewer), and zeros up to a multiple of 64 bytes, a line of the caches. The value of an element is its
 // own times the scale of its block, in float.
 //
-// Quantisation, with M the largest finite value of the type (448, 57344 or 127):
+// Quantization, with M the largest finite value of the type (448, 57344 or 127):
 //
 //   scale    largest finite magnitude in the block / M, at least 2^-126, at most the largest float whose product with M
 //            is finite; 1 for a block of zeros

@@ -200,14 +200,6 @@ constexpr std::array<ReduceVariant, 1> variants{{{"portable", &pick<Portable>}}}
 
 }  // namespace
 
-std::span<const ReduceVariant> reduce_variants() {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") == 0) return std::span(variants).last(1);
-    const bool avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-                        __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
-    if (!avx512) return std::span(variants).last(2);
-#endif
-    return variants;
-}
+std::span<const ReduceVariant> reduce_variants() { return runnable(variants); }
 
 }  // namespace npushmem::moe

@@ -33,7 +33,7 @@ void compute_rows(const Core& core, const CombineSend& send, Fragment fragment, 
     const auto address = [&](std::uint64_t row) { return send.x + bytes_of(Rows{row}, computed.x_row).value(); };
     if (computed.first == nullptr) {
         for (std::uint64_t row = begin; row < end; ++row) {
-            if (send.slots[row] != no_slot) computed.quantise(computed.narrow, address(row), target(row));
+            if (send.slots[row] != no_slot) computed.quantize(computed.narrow, address(row), target(row));
         }
         return;
     }
@@ -42,12 +42,12 @@ void compute_rows(const Core& core, const CombineSend& send, Fragment fragment, 
             rows.add(address(computed.parts[i]), computed.weights[computed.parts[i]]);
         }
     };
-    if (computed.quantise == nullptr)
+    if (computed.quantize == nullptr)
         return reduce_each(computed.sum, begin, end, gather, target, [](std::uint64_t) {});
     float* const floats = computed.floats + static_cast<std::size_t>(core.index()) * computed.narrow.hidden();
     reduce_each(
         computed.sum, begin, end, gather, [&](std::uint64_t) { return floats; },
-        [&](std::uint64_t row) { computed.quantise(computed.narrow, floats, target(row)); });
+        [&](std::uint64_t row) { computed.quantize(computed.narrow, floats, target(row)); });
 }
 
 // The copy routes. Each gets put() for every fragment of one destination, and then finish().

@@ -17,26 +17,27 @@
 
 namespace npushmem::moe {
 
-// Rows to send that are computed from rows of x: weighted sums (one row per (token, rank)), quantised rows, or both.
+// Rows to send that are computed from rows of x: weighted sums (one row per (token, rank)), quantized rows, or both.
 struct ComputedRows {
     // Sums, with arrays as in RankRows; `first` null: row i is row i of x.
     const std::uint64_t* first = nullptr;
     const std::uint32_t* parts = nullptr;
     const float* weights = nullptr;
-    Reduction sum;                                           // to the element type of x; to float if quantised
-    decltype(NarrowFunctions::quantize) quantise = nullptr;  // from the element type of x, or from a sum's floats
+    Reduction sum;                                           // to the element type of x; to float if quantized
+    decltype(NarrowFunctions::quantize) quantize = nullptr;  // from the element type of x, or from a sum's floats
     NarrowLayout narrow{1, 0};
     float* floats = nullptr;  // both: [cores, hidden]
     Bytes x_row;              // of x
 
-    [[nodiscard]] bool any() const { return first != nullptr || quantise != nullptr; }
+    [[nodiscard]] bool any() const { return first != nullptr || quantize != nullptr; }
 };
 
 // Arguments of the sender. Tables and slots are as in combine_plan.hpp and have been checked. They and x must stay
 // unchanged until the launch ends.
 struct CombineSend {
     const std::byte* x = nullptr;
-    ComputedRows computed;                       // from x; only without host_served, and not in route staged
+    ComputedRows computed;                       // from x; a sender without host_served and not in route staged
+                                                 // computes them when it sends, moe_combine_compute_rows before
     const std::int32_t* offset_table = nullptr;  // [num_local_experts, num_ranks]
     const std::int32_t* length_table = nullptr;  // same
     const std::uint32_t* slots = nullptr;        // [rows to send]
@@ -54,7 +55,7 @@ struct CombineSend {
 // result points into the plan.
 CombineSend send_from(const CombinePlan& plan, const SlotLayout& layout);
 
-// Kernel, for any number of cores: computes `rows` rows of send.computed, one behind the other.
+// Kernel, for any number of cores: computes `rows` rows of send.computed, contiguously; none in gaps.
 void moe_combine_compute_rows(npu::Core& core, const CombineSend& send, std::uint64_t rows, std::byte* target);
 
 // This rank's signal word in the receive memory of `rank`.

@@ -40,7 +40,7 @@ DispatchLayout DispatchLayout::of(const CombineConfig& config, std::int32_t rank
 
 Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device,
                    PublishedFailures& failures, const DispatchLayout& layout, SymmetricBlock region,
-                   PrivateRows quantised)
+                   PrivateRows quantized)
     : config_(config),
       transport_(config.transport(memory.n_pes())),
       memory_(memory),
@@ -50,12 +50,12 @@ Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::De
       region_(std::move(region)),
       results_(layout_, placement_, transport_.slots()),
       quantize_(best_narrow(config.dispatch_type, config.input).quantize),
-      quantised_(std::move(quantised)),
+      quantized_(std::move(quantized)),
       launches_(memory, device, region_.data()) {}
 
-Result<PrivateRows> Dispatch::memory_for_quantised(const CombineConfig& config) {
+Result<PrivateRows> Dispatch::memory_for_quantized(const CombineConfig& config) {
     PrivateRows rows;
-    if (!config.validate().ok() || config.capacity == 0 || !config.quantises()) return rows;
+    if (!config.validate().ok() || config.capacity == 0 || !config.quantizes()) return rows;
     const Rows tokens{static_cast<std::uint64_t>(config.max_tokens)};
     if (Status s = rows.reserve(tokens, config.dispatched_row()); !s.ok()) return s;
     return rows;
@@ -63,7 +63,7 @@ Result<PrivateRows> Dispatch::memory_for_quantised(const CombineConfig& config) 
 
 Result<std::unique_ptr<Dispatch>> Dispatch::create(const CombineConfig& config, SymmetricMemory& memory,
                                                    npu::Device& device, PublishedFailures& failures,
-                                                   PrivateRows quantised) {
+                                                   PrivateRows quantized) {
     const DispatchLayout layout = DispatchLayout::of(config, memory.n_pes());
     auto taken = memory.allocate(layout.total());
     if (!taken.ok()) {
@@ -74,7 +74,7 @@ Result<std::unique_ptr<Dispatch>> Dispatch::create(const CombineConfig& config, 
     std::fill_n(taken.value() + layout.canary().value(), DispatchLayout::line, canary_byte);
     SymmetricBlock region(memory, taken.value());
     std::unique_ptr<Dispatch> dispatch(
-        new Dispatch(config, memory, device, failures, layout, std::move(region), std::move(quantised)));
+        new Dispatch(config, memory, device, failures, layout, std::move(region), std::move(quantized)));
     dispatch->clear_slots(0);
     dispatch->clear_slots(1);
     // All memory is zeroed before any record arrives.
@@ -121,14 +121,14 @@ void Dispatch::prepare_rows(const RankRouting& own) {
     append_choices(row_choices_, slots_by_rank(rows_.own, memory_.n_pes()), transport_.top_k, own, config_.top_k);
 }
 
-// The rows to send: those of `in`, or quantised ones, once for each token.
+// The rows to send: those of `in`, or quantized ones, once for each token.
 const std::byte* Dispatch::rows_to_send(const std::byte* in, std::size_t tokens) {
-    if (quantised_.data() == nullptr || tokens == 0) return in;
+    if (quantized_.data() == nullptr || tokens == 0) return in;
     const NarrowLayout layout = config_.narrow();
     const std::size_t narrow = layout.row().value();
     for (std::size_t token = 0; token < tokens; ++token)
-        quantize_(layout, in + token * config_.row_bytes().value(), quantised_.data() + token * narrow);
-    return quantised_.data();
+        quantize_(layout, in + token * config_.row_bytes().value(), quantized_.data() + token * narrow);
+    return quantized_.data();
 }
 
 DispatchWork Dispatch::work_of(const std::byte* in) {
@@ -141,7 +141,7 @@ DispatchWork Dispatch::work_of(const std::byte* in) {
     work.region = region_.data();
     work.layout = layout_;
     work.epoch = epoch_;
-    work.route = config_.route;
+    work.route = config_.dispatch_route;
     work.timeout = config_.timeout;
     return work;
 }

@@ -32,13 +32,13 @@ namespace npushmem::moe {
 // of step; every later call then fails until reset().
 class Dispatch {
 public:
-    // Not collective. The memory in which a rank quantises its tokens; empty if it does not.
-    static Result<PrivateRows> memory_for_quantised(const CombineConfig& config);
-    // All ranks have agreed on `config`, which has a capacity, and have the memory for quantised rows. The other
+    // Not collective. The memory in which a rank quantizes its tokens; empty if it does not.
+    static Result<PrivateRows> memory_for_quantized(const CombineConfig& config);
+    // All ranks have agreed on `config`, which has a capacity, and have the memory for quantized rows. The other
     // arguments must outlive the object.
     static Result<std::unique_ptr<Dispatch>> create(const CombineConfig& config, SymmetricMemory& memory,
                                                     npu::Device& device, PublishedFailures& failures,
-                                                    PrivateRows quantised);
+                                                    PrivateRows quantized);
 
     Dispatch(const Dispatch&) = delete;
     Dispatch& operator=(const Dispatch&) = delete;
@@ -86,7 +86,7 @@ public:
 
 private:
     Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device, PublishedFailures& failures,
-             const DispatchLayout& layout, SymmetricBlock region, PrivateRows quantised);
+             const DispatchLayout& layout, SymmetricBlock region, PrivateRows quantized);
 
     Status check_routing(const RankRouting& own);
     Status check(const std::byte* in, std::size_t tokens) const;
@@ -111,7 +111,7 @@ private:
     SymmetricBlock region_;
     DispatchResults results_;
     decltype(NarrowFunctions::quantize) quantize_;
-    PrivateRows quantised_;  // this rank's tokens in the dispatch type; empty if it does not quantise them
+    PrivateRows quantized_;  // this rank's tokens in the dispatch type; empty if it does not quantize them
     ReceivedRows rows_;
     std::vector<Choice> row_choices_;  // one row per rank: of the rows that this rank sends
     std::vector<std::int64_t> rows_to_expert_;

@@ -27,8 +27,8 @@ namespace npushmem::api_test {
 namespace {
 
 // Ways to run a layer: with calls that wait; with calls that return at once; the experts read the received rows (by
-// index, with one row per rank) instead of *x.
-enum class Run { waits, returns, received };
+// index, with one row per rank) instead of *x; the combine uses a routing that was set, instead of the dispatch's.
+enum class Run { waits, returns, received, routed };
 
 class QuantizedLayer {
 public:
@@ -69,6 +69,8 @@ public:
             rows = gathered.data();
         }
         const std::vector<std::byte> computed = compute(plan, rows);
+        if (way == Run::routed)
+            check_.equal("routing", 0, npushmemx_moe_set_routing(handle_, tokens, ids.data(), weights.data()));
         std::vector<std::byte> out(static_cast<std::size_t>(tokens) * hidden() * bytes_of(case_.config.output_type));
         finish(way, "combine",
                way == Run::returns ? npushmemx_moe_combine_nbi(handle_, computed.data(), out.data())
@@ -98,8 +100,8 @@ private:
         check_.equal("received", 0, npushmemx_moe_get_received(handle_, &received));
         std::vector<std::byte> rows;
         for (std::int64_t i = 0; i < plan.rows; ++i) {
-            const std::byte* from =
-                static_cast<const std::byte*>(received.x) + static_cast<std::size_t>(received.row_index[i]) * row();
+            const std::int32_t index = std::max(received.row_index[i], 0);  // any row in a gap
+            const std::byte* from = static_cast<const std::byte*>(received.x) + static_cast<std::size_t>(index) * row();
             rows.insert(rows.end(), from, from + row());
         }
         return rows;
@@ -296,6 +298,10 @@ void draw_sizes(Case& c) {
     c.config.output_type = static_cast<std::int32_t>(1 + draw(3));
     c.config.ring = static_cast<std::int32_t>(draw(2));
     c.config.audit = 1;
+    c.config.expert_alignment = draw(2) == 0 ? 0 : 4;
+    c.config.capacity += 4 * c.config.experts;
+    // With one row per choice a token may choose an expert too often for fixed slots.
+    if (draw(2) == 0 && c.config.rows == NPUSHMEMX_MOE_ROW_PER_RANK) c.config.capacity = NPUSHMEMX_MOE_FIXED_SLOTS;
 }
 
 void test_layer(Checker& check, const Job& job, const Case& c) {
@@ -304,6 +310,7 @@ void test_layer(Checker& check, const Job& job, const Case& c) {
     layer.check_conversion();
     layer.run(Run::waits);
     layer.run(Run::returns);
+    layer.run(Run::routed);
     if (c.config.rows == NPUSHMEMX_MOE_ROW_PER_RANK) layer.run(Run::received);
 }
 
@@ -325,6 +332,23 @@ void test_layers(Checker& check, const Job& job, int seeds) {
                             test_layer(check, job, c);
                         }
     check.no_error("layers");
+}
+
+// More tokens than a chunk has.
+void test_chunks(Checker& check, const Job& job) {
+    for (const std::int32_t rows : {NPUSHMEMX_MOE_ROW_PER_CHOICE, NPUSHMEMX_MOE_ROW_PER_RANK}) {
+        Case c = case_of(NPUSHMEMX_MOE_INT8, job.npes);
+        c.seed = 5000;
+        c.config.mode = NPUSHMEMX_MOE_CHUNKED;
+        c.config.rows = rows;
+        c.config.hidden = 5;
+        c.config.max_tokens = 600;
+        c.config.capacity = 600 * 3 * static_cast<std::int64_t>(job.npes);
+        c.config.combine_type = NPUSHMEMX_MOE_E4M3;
+        while (c.tokens_of(0) <= 256) ++c.seed;
+        test_layer(check, job, c);
+    }
+    check.no_error("chunks");
 }
 
 void test_refusals(Checker& check, const Job& job) {
@@ -455,6 +479,7 @@ int main(int argc, char** argv) {
     const int seeds = argc > 1 ? std::atoi(argv[1]) : 1;
     return run_family("quantized rows", [&](Checker& check, const Job& job) {
         test_layers(check, job, seeds);
+        test_chunks(check, job);
         test_refusals(check, job);
         test_refused_conversions(check, job);
         for (const std::int32_t rows : {NPUSHMEMX_MOE_ROW_PER_CHOICE, NPUSHMEMX_MOE_ROW_PER_RANK})

@@ -24,7 +24,7 @@ TEST(RowsPerRank, EveryModeRouteAndElementType) {
                 CombineConfig config = per_rank(shape, 133);
                 config.mode = mode;
                 config.chunk_tokens = 4;
-                config.route = route;
+                config.route = config.dispatch_route = route;
                 config.input = type;
                 config.output = type == ElementType::half ? ElementType::float32 : type;
                 SCOPED_TRACE(fmt::format("{}, {}, {}", name_of(mode), name_of(route), name_of(type)));

@@ -24,7 +24,7 @@ TEST(Dispatch, EveryRowLengthAndElementTypeByEveryRoute) {
                 const CaseShape shape{3, 5, 2, 4, static_cast<std::uint32_t>(hidden)};
                 CombineConfig config = layer_config(shape, hidden);
                 config.input = config.output = type;
-                config.route = route;
+                config.route = config.dispatch_route = route;
                 SCOPED_TRACE(fmt::format("hidden {} {} {}", hidden, name_of(type), name_of(route)));
                 expect_layers(shape, config, 2);
             }
@@ -47,7 +47,7 @@ TEST(Dispatch, EveryNumberOfRanksAndExpertsOnFewCoresAndMany) {
 TEST(Dispatch, RowsLongerThanAStagingBuffer) {
     const CaseShape shape{2, 2, 2, 3, 5};
     CombineConfig config = layer_config(shape, 40011);
-    config.route = CopyRoute::staged;
+    config.route = config.dispatch_route = CopyRoute::staged;
     expect_layers(shape, config);
 }
 
