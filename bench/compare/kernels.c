@@ -91,6 +91,7 @@ static void barriers(void) {
     report("barrier", (size_t)SHMEM(n_pes)(), least);
 }
 
+#ifndef USE_MPI
 static void allocations(void) {
     const long pairs = 200;
     double least = 1e30;
@@ -102,6 +103,7 @@ static void allocations(void) {
     }
     report("malloc+free", 4096, least);
 }
+#endif
 
 static void two_sided(void) {
     /* At equal offsets in a page, because the speed of a copy depends on them. */
@@ -121,7 +123,9 @@ static void two_sided(void) {
     SHMEM(barrier_all)();
     ping_pong(word);
     SHMEM(barrier_all)();
+#ifndef USE_MPI /* nothing corresponds there */
     allocations();
+#endif
     SHMEM(free)(word);
     free(local);
     SHMEM(free)(object);
