@@ -138,6 +138,10 @@ Status Layer::check_layout(const RoutedLayout& layout) const {
     if (tokens > here.max_tokens)
         return {Code::range, fmt::format("moe: the layout has {} tokens, above the max_tokens {} of this handle",
                                          tokens, here.max_tokens)};
+    // A dispatch makes this order; tables of a caller may have another one.
+    if (layout.places == nullptr && here.streams() && here.rows_per == RowsPer::choice) {
+        if (Status s = check_order(layout.rows->plan); !s.ok()) return s;
+    }
     if (layout.places == nullptr || dispatch_ == nullptr) return {};
     const bool fixed = here.capacity == fixed_slots;
     if (fixed != (there.capacity == fixed_slots) || (fixed && there.max_tokens != here.max_tokens)) {

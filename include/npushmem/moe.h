@@ -36,10 +36,12 @@
  * The routing of a call can be kept as a layout, for later calls on the same tokens (npushmemx_moe_get_layout): rows go
  * the same ways without counts and tables, and gradients come back:
  *
- *     npushmemx_moe_layout_t* layout;                           // forward, as above; then, for each layer of the
- * model, npushmemx_moe_get_layout(moe, &layout); npushmemx_moe_set_layout(moe, layout);                    // backward,
- * in reverse order npushmemx_moe_combine_backward(moe, grad_out, x, grad_x, grad_weights); run_experts_backward(&plan,
- * grad_x);                      // the program's function npushmemx_moe_dispatch_backward(moe, grad_x, grad_in);
+ *     npushmemx_moe_layout_t* layout;
+ *     npushmemx_moe_get_layout(moe, &layout);  // forward; rows: a copy of what the combine gets. Other layers follow.
+ *     npushmemx_moe_set_layout(moe, layout);   // backward
+ *     npushmemx_moe_combine_backward(moe, grad_out, rows, grad_rows, grad_weights);
+ *     run_experts_backward(&plan, grad_rows);  // the program's function, in place
+ *     npushmemx_moe_dispatch_backward(moe, grad_rows, grad_in);
  *     npushmemx_moe_layout_destroy(layout);
  *
  * A program that moves its tokens to the experts by other means calls npushmemx_moe_set_routing instead of the
@@ -291,10 +293,12 @@ NPUSHMEM_API int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushm
  * With the capacity NPUSHMEMX_MOE_FIXED_SLOTS each PE has max_tokens slots at each expert: the rows of rank r for local
  * expert e begin at row (e * ranks + r) * max_tokens of x (each expert's ranks * max_tokens rows rounded up to a
  * multiple of expert_alignment), and plan.rows counts all slots. A call that needs more of them, because tokens choose
- * an expert more than once, is rejected on all PEs with NPUSHMEM_E_RANGE. So no counts travel before the rows, and the
- * call waits for the others once instead of twice. It takes the memory for two such x, local_experts * ranks *
- * max_tokens rows each, which calls use in turn. With one row per rank the received rows have such slots, as of one
- * expert per rank; the rows of *x have the places of the plan, without these gaps.
+ *
+ * an expert more than once, is rejected on all PEs with NPUSHMEM_E_RANGE. After any rejected call the rows of the last
+ * one may be overwritten. So no counts travel before the rows, and the call waits for the others once instead of twice.
+ * It takes the memory for two such x, local_experts * ranks * max_tokens rows each, which calls use in turn. With one
+ * row per rank the received rows have such slots, as of one expert per rank; the rows of *x have the places of the
+ * plan, without these gaps.
  *
  * Rejected on all PEs, before any row moves and without a change of *x, if any PE's ids are outside -1..experts-1, if
  * its `in` is NULL, not aligned, or in the handle's memory, or if a PE would receive more rows than `capacity`; the
@@ -313,7 +317,8 @@ NPUSHMEM_API int npushmemx_moe_get_layout(const npushmemx_moe_t* handle, npushme
  * experts, top_k, rows and expert_alignment, and both or neither with fixed slots, with an equal max_tokens: for
  * example from one with a dispatch_type, for gradients without. Rejected on all PEs with NPUSHMEM_E_ARGUMENT if any
  * PE's layout is NULL or of another kind, with NPUSHMEM_E_RANGE if its tokens or rows exceed max_tokens or the capacity
- * here, and with NPUSHMEM_E_MISMATCH if the layouts are from different calls; the routing stays. */
+ * here, and with NPUSHMEM_E_MISMATCH if the layouts are from different calls; in modes stream and
+ * chunked also like set_plan. The routing stays. */
 NPUSHMEM_API int npushmemx_moe_set_layout(npushmemx_moe_t* handle, const npushmemx_moe_layout_t* layout);
 
 /* Not collective. NULL does nothing. */
@@ -364,8 +369,8 @@ NPUSHMEM_API int npushmemx_moe_combine_nbi(npushmemx_moe_t* handle, const void* 
  * sums of the ranks count as exact.
  *
  * Rows of grad_x in gaps stay as they are. Overwrites the rows of the dispatch; x and grad_x lie elsewhere, and no two
- * arrays overlap. Rejected on all PEs if any PE's
- * arrays are invalid; with NPUSHMEM_E_UNSUPPORTED on a handle with a dispatch_type. */
+ * arrays overlap. Fails like npushmemx_moe_dispatch_cached; rejected on all PEs if any PE's arrays are invalid, and
+ * with NPUSHMEM_E_UNSUPPORTED on a handle with a dispatch_type. */
 NPUSHMEM_API int npushmemx_moe_combine_backward(npushmemx_moe_t* handle, const void* grad_out, const void* x,
                                                 void* grad_x, float* grad_weights);
 

@@ -192,7 +192,8 @@ Status Dispatch::launch(const DispatchWork& work) {
 Status Dispatch::finish() {
     if (Status s = launches_.finish(work_, results_); !s.ok()) return abort_call(s);
     if (!results_.accepted()) return results_.refusal(work_, memory_.my_pe(), own_status_);
-    if (work_.cached) return check_canary();
+    accepted_ = epoch_;
+    if (work_.cached) return config_.audit ? check_canary() : Status{};
     results_.accept();
     adopt();
     return config_.audit ? audit() : Status{};
@@ -290,7 +291,7 @@ Status Dispatch::fetch_replies(std::vector<float>& replies, std::size_t each) {
 Status Dispatch::reset() {
     if (Status s = memory_.barrier(); !s.ok()) return s;
     std::memset(region_.data(), 0, layout_.record(0, 0).value());
-    epoch_ = 0;
+    epoch_ = accepted_ = 0;
     clear_slots(0);
     clear_slots(1);
     return memory_.barrier();

@@ -74,7 +74,7 @@ public:
     Status reset();
 
     // The rows of this PE's experts, in the order of the plan, of the last accepted call. Valid until the next call.
-    [[nodiscard]] std::byte* x() const { return region_.data() + layout_.x(epoch_).value(); }
+    [[nodiscard]] std::byte* x() const { return region_.data() + layout_.x(accepted_).value(); }
     // What arrived in the place of the slots in the last cached call, for each row of x.
     [[nodiscard]] const std::uint32_t* tags() const { return slots(epoch_); }
     // The memory that rows arrive in.
@@ -118,6 +118,7 @@ private:
     DispatchWork work_;  // of the current call
     Status own_status_;  // of this rank in the current call
     std::uint64_t epoch_ = 0;
+    std::uint64_t accepted_ = 0;  // the last epoch that was
     // Waits for its launches when it is destroyed, before the memory that they use is.
     DispatchLaunches launches_;
 };

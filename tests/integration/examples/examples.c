@@ -3,6 +3,7 @@
  * with 3 PEs. Exits with the number of failures. */
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "npushmem.h"
@@ -102,10 +103,30 @@ static int one_call(const void* in, const int32_t* expert_ids, const float* weig
     return 0;
 }
 
+/* The experts leave rows unchanged, and so gradients. */
+static void run_experts_backward(const npushmemx_moe_plan_t* plan, const void* rows) {
+    check(plan->rows == 0 || rows != NULL, "rows with gradients");
+}
+
+static void gradients(npushmemx_moe_t* moe, const void* grad_out, void* grad_in, float* grad_weights) {
+    npushmemx_moe_plan_t plan;
+    check(npushmemx_moe_get_plan(moe, &plan) == 0, "the plan");
+    const size_t bytes = (size_t)plan.rows * hidden * sizeof one;
+    uint16_t* rows = malloc(bytes + 1);
+    uint16_t* grad_rows = malloc(bytes + 1);
+    check(rows != NULL && grad_rows != NULL, "memory");
+    if (rows != NULL && grad_rows != NULL) {
+        for (int64_t i = 0; i < plan.rows * hidden; ++i) rows[i] = one;
+#include "moe_2.inc"
+    }
+    free(grad_rows);
+    free(rows);
+}
+
 static void two_calls(npushmemx_moe_t* const* moe, const void* const* in, const int32_t* const* expert_ids,
                       const float* const* weights, void* const* out) {
     void* x[2];
-#include "moe_2.inc"
+#include "moe_3.inc"
 }
 
 static void one_layer_example(void) {
@@ -133,6 +154,14 @@ static void two_layers_example(void) {
         check(npushmemx_moe_create(&config, &moe[i]) == 0, "one of two layers");
     }
     if (failures == 0) two_calls(moe, in, expert_ids, weights, out);
+    if (failures == 0) {
+        /* Each of the 8 rows of a token has 1/8 of its gradient, one; a weight has that of each of 7168 columns. */
+        static uint16_t grad_in[tokens * hidden];
+        static float grad_weights[tokens * top_k];
+        gradients(moe[0], layers[1].in, grad_in, grad_weights);
+        check_ones(grad_in, tokens * hidden, "the gradients of the tokens");
+        for (int i = 0; i < tokens * top_k; ++i) check(grad_weights[i] == hidden, "the gradient of a weight");
+    }
     for (int i = 0; i < 2; ++i) {
         check_ones(layers[i].out, tokens * hidden, "the sums of one of two layers");
         npushmemx_moe_destroy(moe[i]);

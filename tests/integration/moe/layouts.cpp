@@ -490,6 +490,71 @@ void test_refusals(Checker& check, const Job& job) {
     check.no_error("after refusals");
 }
 
+// The rows of a call stay where they are when the next one is rejected, until the one after that.
+void test_rejected_call(Checker& check, const Job& job) {
+    for (const std::int64_t capacity : {std::int64_t{NPUSHMEMX_MOE_FIXED_SLOTS}, std::int64_t{4} * job.npes}) {
+        Case c = case_of(5, job.npes);
+        c.config.rows = NPUSHMEMX_MOE_ROW_PER_RANK;
+        c.config.experts = job.npes;
+        c.config.top_k = 1;
+        c.config.hidden = 1;
+        c.config.input_type = NPUSHMEMX_MOE_FLOAT;
+        c.config.max_tokens = 4;
+        c.config.capacity = capacity;
+        LayoutLayer layer(check, c, job.me);
+        if (!layer.open()) return;
+        const float in = 10.0F + static_cast<float>(job.me);
+        const float other = -1;
+        const float weight = 1;
+        const std::int32_t right = job.right();
+        const std::int32_t none = job.me == 0 ? job.npes : right;
+        check.equal("dispatch", 0, npushmemx_moe_dispatch(layer.handle(), 1, &in, &right, &weight, nullptr));
+        check.equal("no such expert", NPUSHMEM_E_RANGE,
+                    npushmemx_moe_dispatch(layer.handle(), 1, &other, &none, &weight, nullptr));
+        check.failed_with("no such expert", NPUSHMEM_E_RANGE, {"rank 0"});
+        npushmemx_moe_received_t received{};
+        check.equal("get_received", 0, npushmemx_moe_get_received(layer.handle(), &received));
+        check.equal("the row", 10.0F + static_cast<float>(job.left()),
+                    static_cast<const float*>(received.x)[received.row_index[0]]);
+        npushmem_barrier_all();  // with fixed slots the next call of another PE may overwrite it
+        check.equal("cached", 0, npushmemx_moe_dispatch_cached(layer.handle(), &other, nullptr));
+        check.equal("get_received", 0, npushmemx_moe_get_received(layer.handle(), &received));
+        check.equal("the row", -1.0F, static_cast<const float*>(received.x)[received.row_index[0]]);
+    }
+    check.no_error("a rejected call");
+}
+
+// Mode stream does not take a layout whose rows have another order.
+void test_order(Checker& check, const Job& job) {
+    Case c = case_of(5, job.npes);
+    c.config.rows = NPUSHMEMX_MOE_ROW_PER_CHOICE;
+    c.config.experts = job.npes;
+    c.config.top_k = 1;
+    c.config.expert_alignment = 0;
+    c.config.max_tokens = 2;
+    c.config.capacity = 0;
+    c.config.mode = NPUSHMEMX_MOE_DIRECT;
+    LayoutLayer direct(check, c, job.me);
+    c.config.mode = NPUSHMEMX_MOE_STREAM;
+    LayoutLayer stream(check, c, job.me);
+    if (!direct.open() || !stream.open()) return;
+    const std::vector<std::int32_t> own(2, job.me);
+    const std::vector<float> weights(2, 1.0F);
+    check.equal("set_routing", 0, npushmemx_moe_set_routing(direct.handle(), 2, own.data(), weights.data()));
+    npushmemx_moe_plan_t plan{};
+    npushmemx_moe_get_plan(direct.handle(), &plan);
+    const std::vector<std::uint32_t> reversed{1, 0};
+    check.equal("set_plan", 0,
+                npushmemx_moe_set_plan(direct.handle(), plan.offset_table, plan.length_table, reversed.data(), 2));
+    npushmemx_moe_layout_t* layout = nullptr;
+    check.equal("get_layout", 0, npushmemx_moe_get_layout(direct.handle(), &layout));
+    check.equal("another order", NPUSHMEM_E_UNSUPPORTED, npushmemx_moe_set_layout(stream.handle(), layout));
+    check.failed_with("another order", NPUSHMEM_E_UNSUPPORTED, {"order of slots"});
+    check.equal("in mode direct", 0, npushmemx_moe_set_layout(direct.handle(), layout));
+    npushmemx_moe_layout_destroy(layout);
+    check.no_error("order");
+}
+
 // Too many tokens or rows of a layout, and configurations that cannot be.
 void test_sizes(Checker& check, const Job& job) {
     Case c = case_of(5, job.npes);
@@ -570,6 +635,8 @@ int main(int argc, char** argv) {
         npushmem::api_test::test_shapes(check, job, shapes);
         npushmem::api_test::test_other_handle(check, job);
         npushmem::api_test::test_refusals(check, job);
+        npushmem::api_test::test_rejected_call(check, job);
+        npushmem::api_test::test_order(check, job);
         npushmem::api_test::test_sizes(check, job);
     });
 }

@@ -44,7 +44,11 @@ TEST(CombineConfig, ReportsEveryValueOutOfRange) {
     const Status mode = changed([](auto& c) { c.mode = CombineMode{3}; });
     EXPECT_EQ(mode.code(), Code::unsupported);
     EXPECT_THAT(mode.message(), HasSubstr("use 0 (direct), 1 (chunked) or 2 (stream)"));
-    EXPECT_THAT(changed([](auto& c) { c.capacity = -1; }).message(), HasSubstr("capacity is -1"));
+    EXPECT_TRUE(changed([](auto& c) { c.capacity = fixed_slots; }).ok());
+    EXPECT_THAT(changed([](auto& c) { c.capacity = -2; }).message(), HasSubstr("capacity is -2"));
+    EXPECT_THAT(changed([](auto& c) { c.expert_alignment = 0; }).message(), HasSubstr("expert_alignment is 0"));
+    EXPECT_THAT(changed([](auto& c) { c.expert_alignment = (1 << 20) + 1; }).message(),
+                HasSubstr("must be from 1 to 1048576"));
     EXPECT_THAT(changed([](auto& c) { c.capacity = 1LL << 31; }).message(), HasSubstr("must be from 0 to 2147483647"));
     EXPECT_THAT(changed([](auto& c) { c.ring_place = RingPlace{2}; }).message(),
                 HasSubstr("the ring's place is 2, must be from 0 to 1"));
