@@ -290,15 +290,13 @@ NPUSHMEM_API int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushm
  * of *x are no valid input of combine, which rejects an x in that memory: the experts dequantize them, and the program
  * passes rows of input_type.
  *
- * With the capacity NPUSHMEMX_MOE_FIXED_SLOTS each PE has max_tokens slots at each expert: the rows of rank r for local
- * expert e begin at row (e * ranks + r) * max_tokens of x (each expert's ranks * max_tokens rows rounded up to a
- * multiple of expert_alignment), and plan.rows counts all slots. A call that needs more of them, because tokens choose
- *
- * an expert more than once, is rejected on all PEs with NPUSHMEM_E_RANGE. After any rejected call the rows of the last
- * one may be overwritten. So no counts travel before the rows, and the call waits for the others once instead of twice.
- * It takes the memory for two such x, local_experts * ranks * max_tokens rows each, which calls use in turn. With one
- * row per rank the received rows have such slots, as of one expert per rank; the rows of *x have the places of the
- * plan, without these gaps.
+ * With the capacity NPUSHMEMX_MOE_FIXED_SLOTS each PE has max_tokens slots at each expert, so no counts travel before
+ * the rows, and the call waits for the others once instead of twice. The rows of rank r for local expert e begin at row
+ * (e * ranks + r) * max_tokens of x; each expert's ranks * max_tokens rows are rounded up to a multiple of
+ * expert_alignment, and plan.rows counts all slots. A call that needs more of them, because tokens choose an expert
+ * more than once, is rejected on all PEs with NPUSHMEM_E_RANGE. There are two such x, which calls use in turn; after a
+ * rejected call the rows of the call before may be overwritten. With one row per rank the received rows have such
+ * slots, as of one expert per rank; the rows of *x have the places of the plan, without these gaps.
  *
  * Rejected on all PEs, before any row moves and without a change of *x, if any PE's ids are outside -1..experts-1, if
  * its `in` is NULL, not aligned, or in the handle's memory, or if a PE would receive more rows than `capacity`; the
