@@ -6,7 +6,8 @@
 //     const Code code = waiter.until([&] { return flag.load(std::memory_order_acquire) >= 7; },
 //                                    {.what = "the flag", .needs = PeRange::one(3), .timeout = limit}, &failure);
 //
-// Where the writer can wake the sleeper (see Parking), the sleep lasts until it does; otherwise the budget bounds it.
+// Where the writer can wake the sleeper (see Parking), the sleep lasts until it does. Otherwise the budget bounds it,
+// and after that a hundredth of the time waited so far, up to 50 ms.
 #pragma once
 
 #include <atomic>
@@ -36,8 +37,8 @@ struct WaitBudget {
     std::uint32_t polls = 0;               // loads without pauses
     std::chrono::nanoseconds spin_for{0};  // then loads with pauses
     std::chrono::nanoseconds yield_for{0};
-    std::chrono::nanoseconds first_sleep{50'000};  // then sleeps; each one doubles
-    std::chrono::nanoseconds longest_sleep{2'000'000};
+    std::chrono::nanoseconds first_sleep{50'000};       // then sleeps; each one doubles
+    std::chrono::nanoseconds longest_sleep{2'000'000};  // until the wait has lasted a hundred times as long
 
     bool operator==(const WaitBudget&) const = default;
 };
@@ -215,6 +216,7 @@ private:
     [[nodiscard]] bool has_progress() const { return waiter_.progress_ != nullptr && *waiter_.progress_; }
     [[nodiscard]] std::chrono::nanoseconds sleep_length() const;
     [[nodiscard]] std::chrono::nanoseconds longest_sleep() const;
+    [[nodiscard]] std::chrono::nanoseconds longest_nap() const;
 
     const Waiter& waiter_;
     const WaitFor& what_;

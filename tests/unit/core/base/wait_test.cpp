@@ -159,6 +159,32 @@ TEST_F(Wait, SleepsDoubleUpToTwoMilliseconds) {
     EXPECT_EQ(os.sleeps.back(), 2ms);
 }
 
+TEST_F(Wait, ALongWaitSleepsForAHundredthOfItself) {
+    const Waiter waiter(crowded_budget, os, counters);
+    const nanoseconds begin = os.time();
+    nanoseconds longest{0};
+    EXPECT_EQ(waiter.until(
+                  [&] {
+                      if (!os.sleeps.empty()) {
+                          EXPECT_LE(os.sleeps.back(), std::max<nanoseconds>((os.time() - begin) / 100, 2ms));
+                          longest = std::max(longest, os.sleeps.back());
+                      }
+                      return os.time() > begin + 60s;
+                  },
+                  {}),
+              Code::ok);
+    EXPECT_EQ(longest, 50ms);
+    EXPECT_LE(os.sleeps.size(), 1800U) << "20 in a second";
+}
+
+TEST_F(Wait, ALongWaitWithProgressSleepsWithinTheBudget) {
+    const std::function<void()> progress = [] {};
+    const Waiter waiter(crowded_budget, os, counters, nullptr, &progress);
+    const nanoseconds begin = os.time();
+    EXPECT_EQ(waiter.until([&] { return os.time() > begin + 10s; }, {}), Code::ok);
+    EXPECT_THAT(os.sleeps, Each(Le(crowded_budget.longest_sleep)));
+}
+
 TEST_F(Wait, ACrowdedHostYieldsAtOnce) {
     const Waiter waiter(crowded_budget, os, counters);
     int looks = 0;
