@@ -93,8 +93,11 @@ Status Combine::set_routing(const RankRouting& own, const Status& local_status) 
     if (Status s = agree_all_ok(memory_, agreement_block_.data(), own_status); !s.ok()) return s;
     routing_.publish(own);
     if (Status s = memory_.barrier(); !s.ok()) return s;
+    auto collected = routing_.collect(own);
+    if (Status s = agree_all_ok(memory_, agreement_block_.data(), collected.status()); !s.ok()) return s;
+    routing_.take_collected(std::move(collected).value());
     number_routing();
-    return agree_all_ok(memory_, agreement_block_.data(), routing_.collect(own));
+    return {};
 }
 
 Status Combine::adopt(ReceivedRows received, const RankRouting& own) {
@@ -102,9 +105,10 @@ Status Combine::adopt(ReceivedRows received, const RankRouting& own) {
     return routing_.adopt(std::move(received), own);
 }
 
-Status Combine::restore(std::shared_ptr<const RoutedRows> rows, const RoutingId& id, const Status& local_status) {
+Status Combine::restore(std::shared_ptr<const RoutedRows> rows, const RoutingId& id, bool dispatched,
+                        const Status& local_status) {
     const Status own = failures_.handle_status().ok() ? local_status : failures_.handle_status();
-    if (Status s = agree_on_routing(memory_, agreement_block_.data(), id, own); !s.ok()) return s;
+    if (Status s = agree_on_routing(memory_, agreement_block_.data(), id, dispatched, own); !s.ok()) return s;
     routing_.restore(std::move(rows));
     routing_id_ = id;
     return {};

@@ -62,7 +62,9 @@ public:
     Status start(const std::byte* x, std::byte* out, const Status& local_status = {}, bool weighted = true);
     Status finish();
     // Makes the routing of an earlier call the current one again. All ranks give that of the same call.
-    Status restore(std::shared_ptr<const RoutedRows> rows, const RoutingId& id, const Status& local_status);
+    // `dispatched`: a dispatch made it.
+    Status restore(std::shared_ptr<const RoutedRows> rows, const RoutingId& id, bool dispatched,
+                   const Status& local_status);
     // Not collective. Takes over this rank's routing and the rows from a dispatch of all ranks. A later set_plan needs
     // a new set_routing.
     Status adopt(ReceivedRows received, const RankRouting& own);

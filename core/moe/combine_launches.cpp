@@ -15,27 +15,29 @@ RoutedPlan::RoutedPlan(const CombineConfig& config, SymmetricMemory& memory, std
       placement_(config.experts, memory.n_pes()),
       exchange_(config, memory, exchange) {}
 
-Status RoutedPlan::collect(const RankRouting& own) {
-    routed_ = collected_ = false;
+Result<std::shared_ptr<const RoutedRows>> RoutedPlan::collect(const RankRouting& own) {
+    collected_ = false;
     if (Status s = exchange_.collect(); !s.ok()) return s;
-    Result<ReceivedRows> received = ReceivedRows{};
     if (per_rank()) {
-        received = received_rows(exchange_.all(), config_.top_k, placement_, my_pe_);
-    } else {
-        auto plan = build_combine_plan(exchange_.all(), placement_, my_pe_, config_.expert_alignment);
-        received = plan.ok() ? Result<ReceivedRows>(ReceivedRows{std::move(plan).value(), {}, {}}) : plan.status();
+        auto received = received_rows(exchange_.all(), config_.top_k, placement_, my_pe_);
+        if (!received.ok()) return received.status();
+        return rows_of(std::move(received).value(), own);
     }
-    if (!received.ok()) return received.status();
-    if (Status s = adopt(std::move(received).value(), own); !s.ok()) return s;
+    auto plan = build_combine_plan(exchange_.all(), placement_, my_pe_, config_.expert_alignment);
+    if (!plan.ok()) return plan.status();
+    return rows_of({std::move(plan).value(), {}, {}}, own);
+}
+
+void RoutedPlan::take_collected(std::shared_ptr<const RoutedRows> rows) {
+    set(std::move(rows));
     collected_ = true;
-    return {};
 }
 
 Status RoutedPlan::adopt(ReceivedRows received, const RankRouting& own) {
     routed_ = collected_ = false;
-    auto rows = std::make_shared<RoutedRows>();
-    if (Status s = set_rows(*rows, std::move(received), own); !s.ok()) return s;
-    set(std::move(rows));
+    auto rows = rows_of(std::move(received), own);
+    if (!rows.ok()) return rows.status();
+    set(std::move(rows).value());
     return {};
 }
 
@@ -53,24 +55,25 @@ void RoutedPlan::set(std::shared_ptr<const RoutedRows> rows) {
     routed_ = true;
 }
 
-Status RoutedPlan::set_rows(RoutedRows& rows, ReceivedRows received, const RankRouting& own) const {
-    rows.tokens = Tokens{own.tokens(config_.top_k)};
-    rows.choices.assign(own.experts.begin(), own.experts.end());
+Result<std::shared_ptr<const RoutedRows>> RoutedPlan::rows_of(ReceivedRows received, const RankRouting& own) const {
+    auto rows = std::make_shared<RoutedRows>();
+    rows->tokens = Tokens{own.tokens(config_.top_k)};
+    rows->choices.assign(own.experts.begin(), own.experts.end());
     if (!per_rank()) {
-        rows.plan = std::move(received.plan);
-        rows.experts = rows.choices;
-        rows.weights.assign(own.weights.begin(), own.weights.end());
-        return {};
+        rows->plan = std::move(received.plan);
+        rows->experts = rows->choices;
+        rows->weights.assign(own.weights.begin(), own.weights.end());
+        return std::shared_ptr<const RoutedRows>(std::move(rows));
     }
     auto plan = build_combine_plan(received.plan, transport_.top_k, received.choices, config_.top_k, placement_, my_pe_,
                                    config_.expert_alignment);
     if (!plan.ok()) return plan.status();
-    rows.plan = std::move(plan).value();
-    rows.received = std::move(received);
-    rows.experts = std::move(rows.received.own.ranks);
-    rows.weights = std::move(rows.received.own.ones);
-    relate(rows);
-    return {};
+    rows->plan = std::move(plan).value();
+    rows->received = std::move(received);
+    rows->experts = std::move(rows->received.own.ranks);
+    rows->weights = std::move(rows->received.own.ones);
+    relate(*rows);
+    return std::shared_ptr<const RoutedRows>(std::move(rows));
 }
 
 void RoutedPlan::relate(RoutedRows& rows) const {

@@ -46,8 +46,9 @@ public:
 
     // Not collective. Publishes this rank's routing; other ranks may collect it after the next barrier.
     void publish(const RankRouting& own) { exchange_.publish(own); }
-    // Builds the plan from the routings of all ranks. Call it after a barrier.
-    Status collect(const RankRouting& own);
+    // Builds the plan from the routings of all ranks, for take_collected(). Call it after a barrier.
+    Result<std::shared_ptr<const RoutedRows>> collect(const RankRouting& own);
+    void take_collected(std::shared_ptr<const RoutedRows> rows);
     // Takes over the rows of a dispatch. No replace() is possible then, because the other ranks' routings are unknown.
     Status adopt(ReceivedRows received, const RankRouting& own);
     // Takes over what rows() returned, here or in another layer of the same shape. Likewise.
@@ -76,7 +77,7 @@ public:
 
 private:
     [[nodiscard]] bool per_rank() const { return config_.rows_per == RowsPer::rank; }
-    Status set_rows(RoutedRows& rows, ReceivedRows received, const RankRouting& own) const;
+    Result<std::shared_ptr<const RoutedRows>> rows_of(ReceivedRows received, const RankRouting& own) const;
     void relate(RoutedRows& rows) const;
     void set(std::shared_ptr<const RoutedRows> rows);
 

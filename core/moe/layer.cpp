@@ -13,17 +13,26 @@
 namespace npushmem::moe {
 namespace {
 
-// Fixed slots have 32-bit numbers, too.
-Status check_slots(const CombineConfig& config, int ranks) {
-    if (config.capacity != fixed_slots || !config.validate().ok()) return {};
-    const std::uint64_t max_rows =
-        std::numeric_limits<std::int32_t>::max() / (config.rows_per == RowsPer::rank ? config.top_k : 1);
-    const std::uint64_t rows = DispatchLayout::capacity_of(config, ranks);
+// Rows have 32-bit numbers, also in fixed slots, and with one row per rank those of the experts, with their gaps.
+Status check_rows_of_plan(const CombineConfig& config, int ranks) {
+    if (!config.validate().ok()) return {};
+    constexpr std::uint64_t max_rows = std::numeric_limits<std::int32_t>::max();
+    const std::uint64_t received = DispatchLayout::capacity_of(config, ranks);
+    if (config.capacity == fixed_slots && config.rows_per == RowsPer::choice && received > max_rows) {
+        return {Code::range,
+                fmt::format("moe: fixed slots for {} tokens of {} ranks at {} experts are {} rows of a rank, "
+                            "above {}; use fewer max_tokens or a capacity",
+                            config.max_tokens, ranks, config.experts, received, max_rows)};
+    }
+    const auto local = static_cast<std::uint64_t>(ExpertPlacement(config.experts, ranks).local_experts(0));
+    const std::uint64_t gaps = local * static_cast<std::uint64_t>(config.expert_alignment - 1);
+    const std::uint64_t rows =
+        config.rows_per == RowsPer::rank ? received * static_cast<std::uint64_t>(config.top_k) + gaps : gaps;
     if (rows <= max_rows) return {};
     return {Code::range,
-            fmt::format("moe: fixed slots for {} tokens of {} ranks at {} experts are {} rows of a rank, above "
-                        "{}; use fewer max_tokens or a capacity",
-                        config.max_tokens, ranks, config.experts, rows, max_rows)};
+            fmt::format("moe: the rows of {} experts, with an expert_alignment of {}, are up to {} at one rank, "
+                        "above {}; use a lower expert_alignment, capacity or max_tokens",
+                        local, config.expert_alignment, rows, max_rows)};
 }
 
 }  // namespace
@@ -32,7 +41,7 @@ Result<std::unique_ptr<Layer>> Layer::create(const CombineConfig& config, Symmet
                                              const Status& local_status) {
     // Taken before the ranks agree, so that all learn of a failure.
     auto quantized = Dispatch::memory_for_quantized(config);
-    Status own = local_status.ok() ? check_slots(config, memory.n_pes()) : local_status;
+    Status own = local_status.ok() ? check_rows_of_plan(config, memory.n_pes()) : local_status;
     if (own.ok()) own = quantized.status();
     auto combine = Combine::create(config, memory, device, own);
     if (!combine.ok()) return combine.status();
@@ -68,7 +77,7 @@ Status Layer::idle() const {
 
 Status Layer::check_dispatched() const {
     const RoutingId& current = combine_->routing_id();
-    if (current.number != 0 && current == dispatched_) return {};
+    if (combine_->routing().is_set() && current == dispatched_) return {};
     return {Code::state,
             "moe: the routing of this handle is not that of a dispatch; call npushmemx_moe_dispatch, or "
             "npushmemx_moe_set_layout with a layout of one"};
@@ -78,8 +87,9 @@ Status Layer::start_cached_dispatch(const std::byte* in) {
     if (Status s = idle(); !s.ok()) return s;
     if (Status s = check_dispatched(); !s.ok()) return s;
     const std::size_t tokens = combine_->tokens().value();
-    Status status =
-        run_step(Call::dispatch, [&] { return dispatch_->start_cached(in, tokens, combine_->routing_id(), {}, {}); });
+    Status status = run_step(Call::dispatch, [&] {
+        return dispatch_->start_cached(in, tokens, DispatchKind::cached, combine_->routing_id(), {}, {});
+    });
     if (status.ok()) pending_call_ = Call::dispatch;
     return status;
 }
@@ -109,15 +119,18 @@ Status Layer::finish_dispatch() {
     Status status = dispatch_->finish();
     if (!status.ok() || dispatch_->is_cached()) return status;
     status = combine_->adopt(dispatch_->take_rows(), own_);
-    dispatched_ = combine_->routing_id();
+    if (status.ok()) dispatched_ = combine_->routing_id();
     return status;
 }
 
-Result<RoutedLayout> Layer::layout() const {
+Result<RoutedLayout> Layer::layout() {
     if (!combine_->routing().is_set()) return Status{Code::state, "moe: the handle has no routing"};
-    RoutedLayout layout{combine_->routing().rows(), nullptr, combine_->routing_id(), combine_->config()};
-    if (check_dispatched().ok()) layout.places = std::make_shared<RowPlaces>(dispatch_->places());
-    return layout;
+    const RoutingId& id = combine_->routing_id();
+    if (places_of_ != id) {
+        places_ = check_dispatched().ok() ? std::make_shared<RowPlaces>(dispatch_->places()) : nullptr;
+        places_of_ = id;
+    }
+    return RoutedLayout{combine_->routing().rows(), places_, id, combine_->config()};
 }
 
 // The rows of the layout must have the same places here, and room.
@@ -162,7 +175,9 @@ Status Layer::check_layout(const RoutedLayout& layout) const {
 Status Layer::set_layout(const RoutedLayout& layout, const Status& local_status) {
     if (Status s = idle(); !s.ok()) return s;
     const Status own = local_status.ok() ? check_layout(layout) : local_status;
-    if (Status s = combine_->restore(layout.rows, layout.id, own); !s.ok()) return s;
+    if (Status s = combine_->restore(layout.rows, layout.id, layout.places != nullptr, own); !s.ok()) return s;
+    places_ = layout.places;
+    places_of_ = layout.id;
     dispatched_ = {};
     if (layout.places == nullptr || dispatch_ == nullptr) return {};
     dispatch_->set_places(*layout.places);
@@ -258,8 +273,9 @@ Status Layer::combine_backward(const std::byte* grad_out, const std::byte* x, st
             row_weights_.push_back(std::bit_cast<std::uint32_t>(weights[places.order[i]]));
     }
     return run_step(Call::dispatch, [&] {
-        Status status = dispatch_->start_cached(grad_out, combine_->tokens().value(), combine_->routing_id(),
-                                                row_weights_, check_gradients(grad_out, x, grad_x, grad_weights));
+        Status status = dispatch_->start_cached(grad_out, combine_->tokens().value(), DispatchKind::gradients,
+                                                combine_->routing_id(), row_weights_,
+                                                check_gradients(grad_out, x, grad_x, grad_weights));
         if (status.ok()) status = dispatch_->finish();
         if (!status.ok()) return status;
         compute_gradients(x, grad_x);
@@ -325,7 +341,7 @@ Status Layer::dispatch_backward(const std::byte* grad_x, std::byte* grad_in) {
 
 Status Layer::reset() {
     static_cast<void>(wait());
-    dispatched_ = {};
+    dispatched_ = places_of_ = {};
     if (Status s = combine_->reset(); !s.ok()) return s;
     return dispatch_ != nullptr ? dispatch_->reset() : Status{};
 }

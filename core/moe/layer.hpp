@@ -45,7 +45,7 @@ public:
     // Waits for the running call and returns its result; ok if none runs.
     Status wait();
     // Not collective. The current routing.
-    Result<RoutedLayout> layout() const;
+    Result<RoutedLayout> layout();
     // Makes it the current routing again. All ranks give the layouts of the same call.
     Status set_layout(const RoutedLayout& layout, const Status& local_status = {});
 
@@ -87,7 +87,9 @@ private:
     std::unique_ptr<Dispatch> dispatch_;  // null: the capacity is 0
     PrivateRows expert_rows_;
     Call pending_call_ = Call::none;
-    RoutingId dispatched_;                    // the routing that the places of the dispatch belong to
+    RoutingId dispatched_;                     // the routing that the places of the dispatch belong to
+    std::shared_ptr<const RowPlaces> places_;  // of the routing places_of_, for its layouts; null: no dispatch made it
+    RoutingId places_of_;
     std::vector<std::uint32_t> row_weights_;  // bits of floats: of the rows that combine_backward sends
     std::vector<float> replies_;
     RankRouting own_;  // of the running dispatch

@@ -39,6 +39,7 @@
  *     npushmemx_moe_layout_t* layout;
  *     npushmemx_moe_get_layout(moe, &layout);  // forward; rows: a copy of what the combine gets. Other layers follow.
  *     npushmemx_moe_set_layout(moe, layout);   // backward
+ *     npushmemx_moe_get_plan(moe, &plan);
  *     npushmemx_moe_combine_backward(moe, grad_out, rows, grad_rows, grad_weights);
  *     run_experts_backward(&plan, grad_rows);  // the program's function, in place
  *     npushmemx_moe_dispatch_backward(moe, grad_rows, grad_in);
@@ -56,7 +57,8 @@
  * Functions that return int return 0 or a code of npushmem/plugin/abi.h; npushmemx_moe_error and npushmemx_last_error
  * return the text, with the expert, rank and value concerned. All PEs must call the collective functions of all handles
  * in the same order. Only one thread at a time may use a handle; several threads may use different handles at the same
- * time.
+ * time, except for create, set_routing, set_plan, set_layout, reset, mask_ranks and destroy, which synchronise the
+ * team.
  *
  * Rows can travel quantized, with one byte per element and scales (npushmemx_moe_quantize): with config.dispatch_type
  * to the experts, with config.combine_type back to their tokens. In a combine, row(token, k) or rank_row is then what
@@ -158,7 +160,8 @@ typedef struct npushmemx_moe_config {
     int32_t audit;        /* not 0: counts the rows put into every slot, and checks the counts after each call (slow) */
     int64_t timeout_ns;   /* longest wait for another PE; 0: NPUSHMEM_TIMEOUT */
     int64_t capacity; /* maximum rows that one PE receives in a dispatch, up to 2^31 - 1, with one row per rank up to
-                         (2^31 - 1) / top_k; 0: no dispatch and no memory for it; NPUSHMEMX_MOE_FIXED_SLOTS */
+                         (2^31 - 1) / top_k; with one row per choice the gaps of expert_alignment count; 0: no dispatch
+                         and no memory for it; NPUSHMEMX_MOE_FIXED_SLOTS */
     int32_t ring;     /* NPUSHMEMX_MOE_RING_... */
     npushmem_team_t team;     /* the PEs of the layer: rank r is PE r of the team, also in messages */
     int32_t rows;             /* NPUSHMEMX_MOE_ROW_PER_...; other values are rejected */
@@ -215,7 +218,8 @@ typedef struct npushmemx_moe_traffic {
 /* Collective. Compares the configurations of all PEs, then takes symmetric memory: two buffers of max_tokens * top_k
  * rows, with one row per rank of max_tokens * min(top_k, ranks) rows (in mode chunked, of the rows of a chunk), so that
  * consecutive calls need neither clearing nor a barrier between them; in modes stream and chunked also the rings; with
- * a capacity also that many rows of the dispatch. If the dispatch quantizes, create also takes private memory for
+ * a capacity also that many rows of the dispatch, with fixed slots twice local_experts * ranks * max_tokens rows, or
+ * with one row per rank twice ranks * max_tokens. If the dispatch quantizes, create also takes private memory for
  * max_tokens quantized rows. Combines that send sums or quantized rows through rings, staged, or to PEs whose memory is
  * not mapped also take private memory for the rows they send, and for quantized sums a row of floats for each core; it
  * grows as needed, and without it a combine fails with NPUSHMEM_E_MEMORY. On failure *handle is NULL, on every PE. */
@@ -228,8 +232,9 @@ NPUSHMEM_API int npushmemx_moe_set_routing(npushmemx_moe_t* handle, int64_t toke
                                            const float* weights);
 
 /* Collective. Sets the caller's own tables, for an x of `rows` rows with another layout (gaps, another order). Call it
- * after set_routing; the tables hold until the next set_routing or dispatch. Rejected on all PEs if any PE's tables
- * point outside x, overlap, exceed the capacity of a rank, or disagree with that rank's routing. The arrays are copied.
+ * after set_routing; the tables hold until the next set_routing, set_layout or dispatch. Fails with NPUSHMEM_E_STATE
+ * after a dispatch or a set_layout. Rejected on all PEs if any PE's tables point outside x, overlap, exceed the
+ * capacity of a rank, or disagree with that rank's routing. The arrays are copied.
  */
 NPUSHMEM_API int npushmemx_moe_set_plan(npushmemx_moe_t* handle, const int32_t* offset_table,
                                         const int32_t* length_table, const uint32_t* slots, int64_t rows);
@@ -237,8 +242,9 @@ NPUSHMEM_API int npushmemx_moe_set_plan(npushmemx_moe_t* handle, const int32_t* 
 /* Not collective. Returns the current plan. */
 NPUSHMEM_API int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx_moe_plan_t* plan);
 
-/* Not collective. rows: [plan.local_experts]; receives the number of rows of each expert of this PE. The first one of
- * expert e is row offset_table[e * ranks] of x. */
+/* Not collective. rows: [plan.local_experts]; receives the number of rows of each expert of this PE. Without tables of
+ * set_plan the first row of expert e has the index offset_table[e * ranks] in x, and the others follow, with fixed
+ * slots with gaps. */
 NPUSHMEM_API int npushmemx_moe_get_expert_rows(const npushmemx_moe_t* handle, int64_t* rows);
 
 /* Not collective. Returns the received rows and their relation to the rows of the plan. Fails with
@@ -291,16 +297,18 @@ NPUSHMEM_API int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushm
  * passes rows of input_type.
  *
  * With the capacity NPUSHMEMX_MOE_FIXED_SLOTS each PE has max_tokens slots at each expert, so no counts travel before
- * the rows, and the call waits for the others once instead of twice. The rows of rank r for local expert e begin at row
- * (e * ranks + r) * max_tokens of x; each expert's ranks * max_tokens rows are rounded up to a multiple of
- * expert_alignment, and plan.rows counts all slots. A call that needs more of them, because tokens choose an expert
- * more than once, is rejected on all PEs with NPUSHMEM_E_RANGE. There are two such x, which calls use in turn; after a
- * rejected call the rows of the call before may be overwritten. With one row per rank the received rows have such
- * slots, as of one expert per rank; the rows of *x have the places of the plan, without these gaps.
+ * the rows, and the call waits for the others once instead of twice. offset_table has their first rows: local expert e
+ * begins behind the ranks * max_tokens slots of each expert before it, rounded up to a multiple of expert_alignment,
+ * and rank r behind max_tokens slots of each rank before it (of the living after a mask). plan.rows counts all slots. A
+ * call that needs more of them, because tokens choose an expert more than once, is rejected on all PEs with
+ * NPUSHMEM_E_RANGE. There are two such x, which calls use in turn; after a rejected call the rows of the call before
+ * may be overwritten. With one row per rank the received rows have such slots, as of one expert per rank; the rows of
+ * *x have the places of the plan, without these gaps.
  *
- * Rejected on all PEs, before any row moves and without a change of *x, if any PE's ids are outside -1..experts-1, if
- * its `in` is NULL, not aligned, or in the handle's memory, or if a PE would receive more rows than `capacity`; the
- * previous routing and its x stay. If a PE does not call in time, the call fails on the others, as in combine. */
+ * Rejected on all PEs, without a change of *x and, but for fixed slots, before any row moves, if any PE's ids are
+ * outside -1..experts-1, if its `in` is NULL, not aligned, or in the handle's memory, or if a PE would receive more
+ * rows than `capacity`; the previous routing stays, and its x, but for fixed slots. If a PE does not call in time, the
+ * call fails on the others, as in combine. */
 NPUSHMEM_API int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens, const void* in,
                                         const int32_t* expert_ids, const float* weights, void** x);
 
@@ -341,10 +349,10 @@ NPUSHMEM_API int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, v
 /* Collective. Starts npushmemx_moe_dispatch and returns without waiting for other PEs: 0, or the code of an immediate
  * error. The call runs until npushmemx_moe_wait, which returns its result, rejections included. Until then `in`,
  * expert_ids, weights and the variable *x must stay valid and unchanged; the wait sets *x. Meanwhile only wait, reset
- * and destroy are allowed. Other functions fail on this PE with NPUSHMEM_E_STATE, except get_plan, get_received and
- * get_traffic, which return values from before the call or intermediate ones, and row_bytes, quantize and dequantize.
- * Rows for PEs whose memory is not mapped here move
- * during the wait; so do a combine's rows in modes stream and chunked. */
+ * and destroy are allowed. Other functions fail on this PE with NPUSHMEM_E_STATE, except get_plan, get_received,
+ * get_expert_rows and get_traffic, which return values from before the call or intermediate ones, and row_bytes,
+ * quantize and dequantize. Rows for PEs whose memory is not mapped here move during the wait; so do a combine's rows in
+ * modes stream and chunked. */
 NPUSHMEM_API int npushmemx_moe_dispatch_nbi(npushmemx_moe_t* handle, int64_t tokens, const void* in,
                                             const int32_t* expert_ids, const float* weights, void** x);
 
@@ -366,9 +374,10 @@ NPUSHMEM_API int npushmemx_moe_combine_nbi(npushmemx_moe_t* handle, const void* 
  * j < 4, sum j + 2 for j < 2, and sum 1 to sum 0. So equal input gives equal bits everywhere. With one row per rank the
  * sums of the ranks count as exact.
  *
- * Rows of grad_x in gaps stay as they are. Overwrites the rows of the dispatch; x and grad_x lie elsewhere, and no two
- * arrays overlap. Fails like npushmemx_moe_dispatch_cached; rejected on all PEs if any PE's arrays are invalid, and
- * with NPUSHMEM_E_UNSUPPORTED on a handle with a dispatch_type. */
+ * Rows of grad_x in gaps stay as they are. Overwrites the rows of the dispatch; x, grad_x and grad_weights lie
+ * elsewhere, and neither grad_x nor grad_weights overlaps any other array. Fails like npushmemx_moe_dispatch_cached;
+ * rejected on all PEs if any PE's arrays are invalid, and with NPUSHMEM_E_UNSUPPORTED on a handle with a dispatch_type.
+ */
 NPUSHMEM_API int npushmemx_moe_combine_backward(npushmemx_moe_t* handle, const void* grad_out, const void* x,
                                                 void* grad_x, float* grad_weights);
 

@@ -12,12 +12,18 @@ namespace {
 
 using AgreementFields = std::array<const char*, std::tuple_size_v<decltype(AgreementRecord::values)>>;
 
-constexpr AgreementFields config_fields{
-    "experts", "top_k",         "hidden",       "max_tokens",  "input type",      "output type",
-    "mode",    "audit",         "ring_rows",    "capacity",    "chunk_tokens",    "the ring's place",
-    "rows",    "dispatch_type", "combine_type", "scale_block", "expert_alignment"};
+enum class Call : std::int64_t { create = 1, set_layout, other };
+constexpr const char* call_field = "the call (1: create, 2: set_layout, 3: set_routing or set_plan)";
 
-constexpr AgreementFields routing_fields{"the handle that the layout is from", "the call that the layout is from"};
+constexpr AgreementFields config_fields{
+    call_field,         "experts", "top_k",         "hidden",       "max_tokens",  "input type",
+    "output type",      "mode",    "audit",         "ring_rows",    "capacity",    "chunk_tokens",
+    "the ring's place", "rows",    "dispatch_type", "combine_type", "scale_block", "expert_alignment"};
+
+constexpr AgreementFields routing_fields{call_field, "the handle that the layout is from", "the routing of the layout",
+                                         "whether a dispatch made the layout"};
+
+constexpr AgreementFields no_fields{call_field};
 
 // Elements that share a scale, so that different values for the same layout agree; 0 without scales.
 std::int64_t block_of(const CombineConfig& config) {
@@ -27,7 +33,8 @@ std::int64_t block_of(const CombineConfig& config) {
 
 AgreementRecord record_of(const CombineConfig& config) {
     AgreementRecord record;
-    record.values = {config.experts,
+    record.values = {static_cast<std::int64_t>(Call::create),
+                     config.experts,
                      config.top_k,
                      config.hidden,
                      config.max_tokens,
@@ -97,14 +104,18 @@ Status agree(SymmetricMemory& memory, std::byte* block, const CombineConfig& con
     return exchange(memory, block, record_of(config), config_fields, own);
 }
 
-Status agree_on_routing(SymmetricMemory& memory, std::byte* block, const RoutingId& id, const Status& own) {
+Status agree_on_routing(SymmetricMemory& memory, std::byte* block, const RoutingId& id, bool dispatched,
+                        const Status& own) {
     AgreementRecord record;
-    record.values = {static_cast<std::int64_t>(id.origin), static_cast<std::int64_t>(id.number)};
+    record.values = {static_cast<std::int64_t>(Call::set_layout), static_cast<std::int64_t>(id.origin),
+                     static_cast<std::int64_t>(id.number), dispatched ? 1 : 0};
     return exchange(memory, block, record, routing_fields, own);
 }
 
 Status agree_all_ok(SymmetricMemory& memory, std::byte* block, const Status& own) {
-    return exchange(memory, block, {}, {}, own);
+    AgreementRecord record;
+    record.values = {static_cast<std::int64_t>(Call::other)};
+    return exchange(memory, block, record, no_fields, own);
 }
 
 FailureRecord PublishedFailures::own(const Status& failure) const {

@@ -31,9 +31,9 @@ inline bool abort_received(const std::uint64_t* word) {
 
 // The record that a rank publishes. Its layout is the same in every process of a job.
 struct AgreementRecord {
-    std::array<std::int64_t, 17> values{};  // in the order of the fields that it agrees on
+    std::array<std::int64_t, 18> values{};  // in the order of the fields that it agrees on; first the kind of the call
     std::int32_t refused = 0;               // code with which this rank rejects its own arguments; 0: it accepts them
-    std::array<char, 244> reason{};         // text of that rejection, terminated
+    std::array<char, 236> reason{};         // text of that rejection, terminated
 };
 static_assert(sizeof(AgreementRecord) == 384);
 
@@ -50,8 +50,9 @@ struct RoutingId {
 // code.
 Status agree(SymmetricMemory& memory, std::byte* block, const CombineConfig& config, const Status& own);
 
-// The same with a routing instead of a configuration.
-Status agree_on_routing(SymmetricMemory& memory, std::byte* block, const RoutingId& id, const Status& own);
+// The same with a routing instead of a configuration. `dispatched`: a dispatch made it.
+Status agree_on_routing(SymmetricMemory& memory, std::byte* block, const RoutingId& id, bool dispatched,
+                        const Status& own);
 
 // The same without values: returns ok if every rank's `own` is ok.
 Status agree_all_ok(SymmetricMemory& memory, std::byte* block, const Status& own);

@@ -38,6 +38,7 @@ RankMask::Tables RankMask::widened(std::span<const std::int32_t> offsets, std::s
     Tables wide;
     std::int32_t end = 0;
     for (std::size_t i = 0; i < offsets.size();) {
+        end = offsets[i];  // the expert's first row: there may be a gap before it
         for (std::int32_t rank = 0; rank < all_.ranks(); ++rank) {
             const bool goes_on = std::ranges::binary_search(remaining_, rank);
             wide.offsets.push_back(goes_on ? offsets[i] : end);

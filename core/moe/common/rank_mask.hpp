@@ -38,7 +38,7 @@ public:
     }
 
     // Tables of a plan, [local_experts, ranks], for the caller: with a column for every rank. Those of masked ranks get
-    // the offset behind the fragment before them, and the length 0.
+    // the offset behind the expert's fragment before them, or else of its first row, and the length 0.
     struct Tables {
         std::vector<std::int32_t> offsets;
         std::vector<std::int32_t> lengths;

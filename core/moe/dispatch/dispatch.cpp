@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -168,12 +169,12 @@ Status Dispatch::start(const std::byte* in, const RankRouting& own, const Status
     return launch(work);
 }
 
-Status Dispatch::start_cached(const std::byte* in, std::size_t tokens, const RoutingId& routing,
+Status Dispatch::start_cached(const std::byte* in, std::size_t tokens, DispatchKind kind, const RoutingId& routing,
                               std::span<const std::uint32_t> tags, const Status& local_status) {
     if (!failures_.handle_status().ok()) return failures_.handle_status();
     ++epoch_;
     own_status_ = local_status.ok() ? check(in, tokens) : local_status;
-    results_.set_record(own_status_, routing);
+    results_.set_record(own_status_, kind, routing);
     DispatchWork work = work_of(rows_to_send(in, own_status_.ok() ? tokens : 0));
     work.cached = true;
     work.tags = tags.data();
@@ -193,10 +194,13 @@ Status Dispatch::finish() {
     if (Status s = launches_.finish(work_, results_); !s.ok()) return abort_call(s);
     if (!results_.accepted()) return results_.refusal(work_, memory_.my_pe(), own_status_);
     accepted_ = epoch_;
-    if (work_.cached) return config_.audit ? check_canary() : Status{};
-    results_.accept();
-    adopt();
-    return config_.audit ? audit() : Status{};
+    if (!work_.cached) {
+        results_.accept();
+        adopt();
+    }
+    if (!config_.audit) return {};
+    const Status audited = work_.cached ? check_canary() : audit();
+    return audited.ok() ? audited : abort_call(audited);
 }
 
 void Dispatch::adopt() {
@@ -269,23 +273,55 @@ float* Dispatch::reply(std::size_t each) const {
     return reinterpret_cast<float*>(region_.data() + place.value());
 }
 
-Status Dispatch::fetch_replies(std::vector<float>& replies, std::size_t each) {
+// Tells all ranks through the word at `own` of this rank, and waits for theirs.
+Status Dispatch::await_all(Bytes (DispatchLayout::*word)(std::int32_t) const, const char* what) {
+    const auto at = [&](Bytes offset) { return reinterpret_cast<std::uint64_t*>(region_.data() + offset.value()); };
+    // Orders this rank's replies, plain stores, before the signals.
+    std::atomic_thread_fence(std::memory_order_release);
+    for (std::int32_t rank = 0; rank < layout_.ranks(); ++rank) {
+        if (rank != memory_.my_pe()) memory_.signal(at((layout_.*word)(memory_.my_pe())), epoch_, rank);
+    }
+    if (Status s = memory_.quiet(); !s.ok()) return s;
+    const auto is_missing = [&](std::int32_t rank) {
+        // Acquire: pairs with the signal of the rank, before which it wrote its replies.
+        return rank != memory_.my_pe() && __atomic_load_n(at((layout_.*word)(rank)), __ATOMIC_ACQUIRE) < epoch_;
+    };
+    const auto has_aborted = [&](std::int32_t rank) { return abort_received(at(layout_.arrived(rank))); };
+    std::int32_t next = 0;
+    const Status waited = memory_.wait(
+        [&] {
+            while (next < layout_.ranks() && !is_missing(next)) ++next;
+            return next == layout_.ranks() || has_aborted(next);
+        },
+        config_.timeout);
+    if (!waited.ok())
+        return waited.within(
+            fmt::format("dispatch, call {}: rank {} waits for the {} of rank {}", epoch_, memory_.my_pe(), what, next));
+    if (next == layout_.ranks() || !is_missing(next)) return {};
+    return {Code::aborted,
+            fmt::format("dispatch, call {}: rank {} has aborted; its own error names the cause", epoch_, next)};
+}
+
+Status Dispatch::fetch_all(std::vector<float>& replies, std::size_t each) {
     const RowPlaces& places = results_.current();
     replies.resize(places.begins.back() * each);
-    if (Status s = memory_.barrier(); !s.ok()) return abort_call(s);
-    Status fetched;
-    for (std::int32_t expert = 0; expert < layout_.experts() && fetched.ok(); ++expert) {
+    for (std::int32_t expert = 0; expert < layout_.experts(); ++expert) {
         const auto at = static_cast<std::size_t>(expert);
         const std::uint64_t count = places.begins[at + 1] - places.begins[at];
         if (count == 0) continue;
         const auto* from = reinterpret_cast<const std::byte*>(reply(each) + places.starts[at] * each);
-        fetched = memory_.fetch(replies.data() + places.begins[at] * each, from,
-                                bytes_of(Rows{count}, Bytes{each * sizeof(float)}), placement_.rank_of(expert));
+        Status fetched = memory_.fetch(replies.data() + places.begins[at] * each, from,
+                                       bytes_of(Rows{count}, Bytes{each * sizeof(float)}), placement_.rank_of(expert));
+        if (!fetched.ok()) return fetched;
     }
-    // No rank may send again before all have fetched.
-    const Status barrier = memory_.barrier();
-    if (fetched.ok()) fetched = barrier;
-    return fetched.ok() ? fetched : abort_call(fetched);
+    return {};
+}
+
+Status Dispatch::fetch_replies(std::vector<float>& replies, std::size_t each) {
+    Status status = await_all(&DispatchLayout::replied, "gradients");
+    if (status.ok()) status = fetch_all(replies, each);
+    if (status.ok() && config_.audit) status = await_all(&DispatchLayout::fetched, "end");
+    return status.ok() ? status : abort_call(status);
 }
 
 Status Dispatch::reset() {

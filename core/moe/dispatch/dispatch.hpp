@@ -52,7 +52,7 @@ public:
     Status finish();
     // The same by the current places, those of the last accepted call or of set_places(). in: [tokens, hidden];
     // `routing`: names the places. `tags`: travel in the place of the slots, in the order of places(); or empty.
-    Status start_cached(const std::byte* in, std::size_t tokens, const RoutingId& routing,
+    Status start_cached(const std::byte* in, std::size_t tokens, DispatchKind kind, const RoutingId& routing,
                         std::span<const std::uint32_t> tags, const Status& local_status);
     // Of a call in progress or the last one.
     [[nodiscard]] bool is_cached() const { return work_.cached; }
@@ -61,13 +61,11 @@ public:
     [[nodiscard]] const RowPlaces& current_places() const { return results_.current(); }
     [[nodiscard]] RowPlaces places() const { return results_.places(); }
     void set_places(const RowPlaces& places) { results_.set_places(places); }
-    // Collective. For each row that this rank sent, in the order of places(), `each` floats that its receiver has
-    // written with reply(). Nothing of this rank may be under way.
+    // Of a call of kind gradients that has finished: for each row that this rank sent, in the order of places(), `each`
+    // floats that its receiver has written with reply().
     Status fetch_replies(std::vector<float>& replies, std::size_t each);
     // For `each` floats for each row of x, whose receiver this rank is; `each` is 1 or the choices of a row.
     [[nodiscard]] float* reply(std::size_t each) const;
-    // Publishes a failure of a call that uses this object.
-    Status fail(const Status& cause) { return abort_call(cause); }
     // Not collective. Call it after a failure was published; then no rank waits for this one any more.
     void signal_abort();
     // Brings the ranks into step again, as after create. The caller then clears the failures.
@@ -99,6 +97,8 @@ private:
     [[nodiscard]] std::uint32_t* slots(std::uint64_t epoch) const;
     Status audit() const;
     [[nodiscard]] Status check_canary() const;
+    Status await_all(Bytes (DispatchLayout::*word)(std::int32_t) const, const char* what);
+    Status fetch_all(std::vector<float>& replies, std::size_t each);
     Status abort_call(const Status& cause);
     [[nodiscard]] std::optional<int> aborted_peer() const;
 

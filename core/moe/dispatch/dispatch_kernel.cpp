@@ -137,7 +137,7 @@ private:
 bool refuses(Core& core, const DispatchWork& work, std::int32_t rank) {
     const std::byte* record = work.region + work.layout.record(work.epoch, rank).value();
     if (core.load(reinterpret_cast<const std::int32_t*>(record)) != 0) return true;
-    for (std::size_t at = offsetof(DispatchRecord, cached); at < sizeof(DispatchRecord); at += sizeof(std::uint64_t)) {
+    for (std::size_t at = offsetof(DispatchRecord, kind); at < sizeof(DispatchRecord); at += sizeof(std::uint64_t)) {
         if (core.load(reinterpret_cast<const std::uint64_t*>(record + at)) !=
             core.load(reinterpret_cast<const std::uint64_t*>(work.tables.record + at)))
             return true;

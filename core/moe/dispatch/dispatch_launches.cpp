@@ -100,8 +100,9 @@ DispatchResults::DispatchResults(const DispatchLayout& layout, const ExpertPlace
     }
 }
 
-void DispatchResults::set_record(const Status& own_status, const RoutingId& cached) {
+void DispatchResults::set_record(const Status& own_status, DispatchKind kind, const RoutingId& cached) {
     DispatchRecord record;
+    record.kind = kind;
     record.cached = cached;
     record.refused = static_cast<std::int32_t>(own_status.code());
     own_status.message().copy(record.reason.data(), record.reason.size() - 1);
@@ -148,16 +149,22 @@ Status DispatchResults::other_layout(const DispatchWork& work, std::int32_t rank
     DispatchRecord own;
     std::memcpy(&record, work.region + layout_.record(work.epoch, rank).value(), sizeof record);
     std::memcpy(&own, record_.data(), sizeof own);
-    if (record.cached == own.cached) return {};
-    const auto kind = [](const RoutingId& id) {
-        return id.number == 0 ? std::string("a new routing") : fmt::format("the layout of call {}", id.number);
+    if (record.kind == own.kind && record.cached == own.cached) return {};
+    const auto text = [](const DispatchRecord& of) {
+        switch (of.kind) {
+            case DispatchKind::routes: return std::string("rows by a new routing");
+            case DispatchKind::cached: return fmt::format("rows by routing {}", of.cached.number);
+            case DispatchKind::gradients: return fmt::format("gradients by routing {}", of.cached.number);
+        }
+        return std::string("unknown rows");
     };
-    const char* of_another =
-        record.cached.number == own.cached.number ? " of another handle, or from before a reset" : "";
+    const char* of_another = record.cached.origin != own.cached.origin && record.kind == own.kind
+                                 ? " of another handle, or from before a reset"
+                                 : "";
     return {Code::mismatch,
-            fmt::format("dispatch, call {}: rank {} sends by {}{}, rank {} by {}; all ranks must make the "
-                        "same call with the layouts of one call",
-                        work.epoch, rank, kind(record.cached), of_another, self, kind(own.cached))};
+            fmt::format(
+                "dispatch, call {}: rank {} sends {}{}, rank {} {}; all ranks must make the same call by one routing",
+                work.epoch, rank, text(record), of_another, self, text(own))};
 }
 
 // Returns an error that names the first fragment that exceeds the capacity.

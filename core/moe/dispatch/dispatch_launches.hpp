@@ -47,7 +47,7 @@ public:
 
     // Sets this rank's record for the next call; an error rejects the call on all ranks. `cached`: the routing of a
     // cached call.
-    void set_record(const Status& own_status, const RoutingId& cached = {});
+    void set_record(const Status& own_status, DispatchKind kind = DispatchKind::routes, const RoutingId& cached = {});
     // `plan`: its tables are results too. A rejected call keeps the current places.
     [[nodiscard]] DispatchTables next_tables(CombinePlan& plan) { return tables(next_, plan); }
     [[nodiscard]] DispatchTables current_tables(CombinePlan& plan) { return tables(current_, plan); }

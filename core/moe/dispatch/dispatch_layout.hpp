@@ -3,7 +3,9 @@
 // copy. (R ranks, C = capacity in rows.)
 //
 //   counts(0) ... counts(R-1)     one 128-byte line each; word 0: the last epoch whose record that rank has put here
-//   arrived(0) ... arrived(R-1)   one line each; word 0: the last epoch whose rows from that rank are all here
+//   arrived(0) ... arrived(R-1)   one line each; word 0: the last epoch whose rows from that rank are all here; word 1:
+//                                 the last epoch whose replies that rank has written into its own memory; word 2, with
+//                                 an audit: the last epoch whose replies that rank has fetched
 //   record(0, 0) ... record(0, R-1)   each rank's DispatchRecord of even epochs, and its rows per expert
 //   record(1, 0) ... record(1, R-1)   the same of odd epochs
 //   slots                         C of uint32: for each row of x, token * top_k + k at the rank that sent it
@@ -29,7 +31,9 @@
 //
 // A cached call sends rows with the places of an earlier call. Its records have no counts, and neither slots nor
 // choices travel. combine_backward puts weights in the place of the slots, and answers there, or in the place of the
-// choices, with the weights' gradients.
+// choices, with the weights' gradients. Replies stay until all have fetched them: a rank signals its next call only
+// after it has, and no row of that call arrives here before all ranks have signalled it. (An audit clears the slots
+// earlier.)
 #pragma once
 
 #include <array>
@@ -44,11 +48,15 @@
 
 namespace npushmem::moe {
 
+// routes: by a routing of its own. cached: by that of an earlier call. gradients: likewise, with weights and replies.
+enum class DispatchKind : std::uint64_t { routes, cached, gradients };
+
 // Its rank writes the whole record. int32 [experts] follow it: the rank's number of rows for each expert of the layer.
 struct DispatchRecord {
     std::int32_t refused = 0;        // code with which the rank rejects its own arguments; 0: it accepts them
-    std::array<char, 236> reason{};  // text of that rejection, terminated
-    RoutingId cached;                // of a cached call: the routing by which its rows travel
+    std::array<char, 228> reason{};  // text of that rejection, terminated
+    DispatchKind kind = DispatchKind::routes;
+    RoutingId cached;  // of a cached call: the routing by which its rows travel
 };
 static_assert(sizeof(DispatchRecord) == 256);
 
@@ -104,6 +112,8 @@ public:
 
     [[nodiscard]] constexpr Bytes counts(std::int32_t source) const { return Bytes{line} * number(source); }
     [[nodiscard]] constexpr Bytes arrived(std::int32_t source) const { return Bytes{line} * number(ranks_ + source); }
+    [[nodiscard]] constexpr Bytes replied(std::int32_t source) const { return arrived(source) + Bytes{8}; }
+    [[nodiscard]] constexpr Bytes fetched(std::int32_t source) const { return arrived(source) + Bytes{16}; }
     [[nodiscard]] constexpr Bytes record_bytes() const {
         return aligned_up(Bytes{sizeof(DispatchRecord) + sizeof(std::int32_t) * number(experts_)}, line);
     }

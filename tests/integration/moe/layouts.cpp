@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <random>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "npushmem.h"
@@ -180,7 +181,10 @@ public:
             npushmemx_moe_combine_backward(handle_, grad_out.data(), rows.data(), grad_x.data(), grad_weights.data()));
         for (std::size_t i = 0; i < places.size(); ++i) {
             const Place& p = places[i];
-            if (p.expert < 0) continue;
+            if (p.expert < 0) {
+                check_.that("gaps stay", grad_x[i * row_bytes()] == std::byte{0x5A});
+                continue;
+            }
             const float weight = c.weight(p.rank, p.token, p.k);
             check_row("grad_x", c, grad_x.data() + i * row_bytes(), [&](std::int64_t column) {
                 return 0 + weight * c.value(gradients_of_out, p.rank, p.token, column);
@@ -199,6 +203,26 @@ public:
         std::vector<std::byte> grad_in(out_bytes(c));
         check_.equal("dispatch_backward", 0, npushmemx_moe_dispatch_backward(handle_, of_rows.data(), grad_in.data()));
         check_sums("grad_in", c, grad_in, false, gradients_of_x);
+    }
+
+    // Rows by the layout in a handle with a dispatch_type: each is the quantized row of its token.
+    void again_quantized(const LayoutCase& c, const npushmemx_moe_layout_t* layout) {
+        check_.equal("set_layout", 0, npushmemx_moe_set_layout(handle_, layout));
+        const std::vector<std::byte> in = rows_of_tokens(c, more_tokens);
+        void* x = nullptr;
+        check_.equal("dispatch_cached", 0, npushmemx_moe_dispatch_cached(handle_, in.data(), &x));
+        const auto narrow = static_cast<std::size_t>(npushmemx_moe_row_bytes(handle_));
+        const std::vector<Place> places = c.places(me_);
+        std::vector<std::byte> wide(row_bytes());
+        std::vector<std::byte> expected(narrow);
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            if (places[i].expert < 0) continue;
+            write(c, more_tokens, wide.data(), {0, places[i].rank, places[i].token, 0});
+            npushmemx_moe_quantize(handle_, wide.data(), 1, expected.data());
+            check_.that("a quantized row",
+                        std::memcmp(static_cast<const std::byte*>(x) + i * narrow, expected.data(), narrow) == 0);
+        }
+        combine(c);
     }
 
 private:
@@ -380,6 +404,7 @@ void test_other_handle(Checker& check, const Job& job) {
             LayoutLayer first(check, quantized, job.me);
             if (!first.open()) return;
             layout = first.forward(pass_of(quantized, 0));
+            first.again_quantized(pass_of(quantized, 0), layout);
             std::vector<float> memory(4096);
             check.equal("quantized", NPUSHMEM_E_UNSUPPORTED,
                         npushmemx_moe_combine_backward(first.handle(), memory.data(), memory.data(), memory.data(),
@@ -435,15 +460,15 @@ void test_refusals(Checker& check, const Job& job) {
             {"layout is NULL"});
     if (job.npes > 1) {
         refuses("of different calls", layer.handle(), job.me == 0 ? first : second, NPUSHMEM_E_MISMATCH,
-                {"disagree on the call that the layout is from: rank 0 has 1, rank 1 has 2"});
+                {"disagree on the routing of the layout: rank 0 has 1, rank 1 has 2"});
         npushmemx_moe_set_layout(layer.handle(), first);
         const std::vector<std::byte> in(4096);
         const int code = job.me == 0 ? npushmemx_moe_dispatch_cached(layer.handle(), in.data(), &x)
                                      : npushmemx_moe_dispatch(layer.handle(), 0, nullptr, nullptr, nullptr, &x);
         check.equal("two kinds of calls", NPUSHMEM_E_MISMATCH, code);
         check.failed_with("two kinds of calls", code,
-                          {job.me == 0 ? "rank 1 sends by a new routing, rank 0 by the layout of call 1"
-                                       : "rank 0 sends by the layout of call 1, rank"});
+                          {job.me == 0 ? "rank 1 sends rows by a new routing, rank 0 rows by routing 1"
+                                       : "rank 0 sends rows by routing 1, rank"});
         layer.again(pass_of(c, 0), first, false);
     }
     npushmemx_moe_set_layout(layer.handle(), first);
@@ -555,6 +580,157 @@ void test_order(Checker& check, const Job& job) {
     check.no_error("order");
 }
 
+// A small layer whose rank r chooses expert r + 1.
+Case ring_case(const Job& job) {
+    Case c = case_of(5, job.npes);
+    c.config.rows = NPUSHMEMX_MOE_ROW_PER_CHOICE;
+    c.config.experts = job.npes;
+    c.config.top_k = 1;
+    c.config.hidden = 1;
+    c.config.input_type = NPUSHMEMX_MOE_FLOAT;
+    c.config.expert_alignment = 0;
+    c.config.max_tokens = 1;
+    c.config.capacity = job.npes;
+    c.config.mode = NPUSHMEMX_MOE_DIRECT;
+    return c;
+}
+
+// One token of each PE to its right neighbour, once; then gradients, `calls` times, each with its own values.
+void gradients_in_a_ring(Checker& check, const Job& job, npushmemx_moe_t* handle, int calls) {
+    const float weight = 2;
+    const std::int32_t right = job.right();
+    float in = 1;
+    check.equal("dispatch", 0, npushmemx_moe_dispatch(handle, 1, &in, &right, &weight, nullptr));
+    npushmemx_moe_plan_t plan{};
+    check.equal("get_plan", 0, npushmemx_moe_get_plan(handle, &plan));
+    const auto row = static_cast<std::size_t>(plan.offset_table[job.left()]);
+    for (int call = 1; call <= calls; ++call) {
+        in = static_cast<float>(100 * job.me + call);
+        const std::vector<float> rows(static_cast<std::size_t>(plan.rows), static_cast<float>(call));
+        std::vector<float> grad_rows(rows.size());
+        float grad_weight = 0;
+        check.equal("combine_backward", 0,
+                    npushmemx_moe_combine_backward(handle, &in, rows.data(), grad_rows.data(), &grad_weight));
+        check.equal("grad_row", 2 * static_cast<float>(100 * job.left() + call), grad_rows[row]);
+        check.equal("grad_weight", static_cast<float>(call) * in, grad_weight);
+    }
+}
+
+// Two handles in two threads: gradients need no barrier of the team.
+void test_threads(Checker& check, const Job& job) {
+    const Case c = ring_case(job);
+    LayoutLayer first(check, c, job.me);
+    LayoutLayer second(check, c, job.me);
+    if (!first.open() || !second.open()) return;
+    Checker of_thread("moe layouts, second thread");
+    std::thread thread([&] { gradients_in_a_ring(of_thread, job, second.handle(), 200); });
+    gradients_in_a_ring(check, job, first.handle(), 200);
+    thread.join();
+    check.equal("the other thread", 0, of_thread.exit_status());
+    check.no_error("threads");
+}
+
+// A PE that comes too late for another one: no PE succeeds with gradients that one lacks.
+void test_late_pe(Checker& check, const Job& job) {
+    if (job.npes == 1) return;
+    for (const std::int64_t capacity : {std::int64_t{NPUSHMEMX_MOE_FIXED_SLOTS}, std::int64_t{job.npes}}) {
+        Case c = ring_case(job);
+        c.config.capacity = capacity;
+        c.config.timeout_ns = job.me == 0 ? 20'000'000 : 0;
+        LayoutLayer layer(check, c, job.me);
+        if (!layer.open()) return;
+        gradients_in_a_ring(check, job, layer.handle(), 1);
+        npushmem_barrier_all();
+        const float in = 1;
+        const std::vector<float> rows(static_cast<std::size_t>(job.npes));
+        std::vector<float> grad_rows(rows.size());
+        float grad_weight = 0;
+        const auto call = [&] {
+            return npushmemx_moe_combine_backward(layer.handle(), &in, rows.data(), grad_rows.data(), &grad_weight);
+        };
+        // The last PE calls when PE 0 has given up.
+        static long given_up;
+        if (job.me == job.npes - 1) npushmem_long_wait_until(&given_up, NPUSHMEM_CMP_EQ, 1);
+        check.equal("late", NPUSHMEM_E_TIMEOUT, call());
+        check.failed_with("late", NPUSHMEM_E_TIMEOUT, {"rank 0"});
+        if (job.me == 0) npushmem_long_p(&given_up, 1, job.npes - 1);
+        check.equal("reset", 0, npushmemx_moe_reset(layer.handle()));
+        given_up = 0;
+        npushmem_barrier_all();
+    }
+    check.no_error("a late PE");
+}
+
+// Calls of different kinds on different PEs.
+void test_kinds(Checker& check, const Job& job) {
+    if (job.npes == 1) return;
+    Case c = ring_case(job);
+    LayoutLayer layer(check, c, job.me);
+    c.config.capacity = 0;
+    LayoutLayer without(check, c, job.me);
+    if (!layer.open() || !without.open()) return;
+    gradients_in_a_ring(check, job, layer.handle(), 1);
+    npushmemx_moe_layout_t* layout = nullptr;
+    npushmemx_moe_layout_t* passed_on = nullptr;
+    check.equal("get_layout", 0, npushmemx_moe_get_layout(layer.handle(), &layout));
+    const bool first = job.me == 0;
+    check.equal("two calls", NPUSHMEM_E_MISMATCH,
+                first ? npushmemx_moe_set_layout(layer.handle(), layout)
+                      : npushmemx_moe_set_routing(layer.handle(), 0, nullptr, nullptr));
+    check.failed_with("two calls", NPUSHMEM_E_MISMATCH, {"disagree on the call", "rank 0 has 2, rank 1 has 3"});
+    const float in = 1;
+    const float row = 1;
+    float grad_row = 0;
+    float grad_weight = 0;
+    check.equal("two dispatches", NPUSHMEM_E_MISMATCH,
+                first ? npushmemx_moe_combine_backward(layer.handle(), &in, &row, &grad_row, &grad_weight)
+                      : npushmemx_moe_dispatch_cached(layer.handle(), &in, nullptr));
+    check.failed_with(
+        "two dispatches", NPUSHMEM_E_MISMATCH,
+        {first ? "rank 1 sends rows by routing 1, rank 0 gradients" : "rank 0 sends gradients by routing 1"});
+    // A layout that went through a handle without a dispatch is still that of a dispatch.
+    check.equal("set_layout", 0, npushmemx_moe_set_layout(without.handle(), layout));
+    check.equal("get_layout", 0, npushmemx_moe_get_layout(without.handle(), &passed_on));
+    check.equal("set_layout", 0, npushmemx_moe_set_layout(layer.handle(), first ? passed_on : layout));
+    check.equal("dispatch_cached", 0, npushmemx_moe_dispatch_cached(layer.handle(), &in, nullptr));
+    npushmemx_moe_layout_destroy(layout);
+    npushmemx_moe_layout_destroy(passed_on);
+    check.no_error("kinds");
+}
+
+// Layers on two teams, and a layout of another team.
+void test_teams(Checker& check, const Job& job) {
+    if (job.npes < 4) return;
+    npushmem_team_t own = NPUSHMEM_TEAM_INVALID;
+    for (int start = 0; start < 2; ++start) {
+        npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
+        npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, start, 2, job.npes / 2, nullptr, 0, &team);
+        if (team != NPUSHMEM_TEAM_INVALID) own = team;
+    }
+    Case c = case_of(9, npushmem_team_n_pes(own));
+    c.config.team = own;
+    c.config.max_tokens = 5;
+    c.config.capacity = NPUSHMEMX_MOE_FIXED_SLOTS;
+    const int me = npushmem_team_my_pe(own);
+    npushmemx_moe_layout_t* layout = nullptr;
+    {
+        LayoutLayer layer(check, c, me);
+        if (layer.open()) {
+            layout = layer.forward(pass_of(c, 0));
+            npushmemx_moe_layout_destroy(layer.forward(pass_of(c, 1)));
+            layer.again(pass_of(c, 0), layout, true);
+        }
+    }
+    LayoutLayer world(check, ring_case(job), job.me);
+    if (world.open()) {
+        check.equal("another team", NPUSHMEM_E_ARGUMENT, npushmemx_moe_set_layout(world.handle(), layout));
+        check.failed_with("another team", NPUSHMEM_E_ARGUMENT, {"other ranks"});
+    }
+    npushmemx_moe_layout_destroy(layout);
+    npushmem_team_destroy(own);
+    check.no_error("teams");
+}
+
 // Too many tokens or rows of a layout, and configurations that cannot be.
 void test_sizes(Checker& check, const Job& job) {
     Case c = case_of(5, job.npes);
@@ -617,6 +793,12 @@ void test_sizes(Checker& check, const Job& job) {
     c.config.experts = 256 * job.npes;
     c.config.max_tokens = 1 << 24;
     create_fails("slots", NPUSHMEM_E_RANGE, {"fixed slots for 16777216 tokens"});
+    c = case_of(5, job.npes);
+    c.config.rows = NPUSHMEMX_MOE_ROW_PER_RANK;
+    c.config.experts = 4096 * job.npes;
+    c.config.expert_alignment = 1 << 20;
+    c.config.capacity = 32;
+    create_fails("gaps", NPUSHMEM_E_RANGE, {"the rows of 4096 experts, with an expert_alignment of 1048576"});
     if (job.npes > 1) {
         c = case_of(5, job.npes);
         c.config.expert_alignment = job.me == 0 ? 2 : 4;
@@ -631,12 +813,19 @@ void test_sizes(Checker& check, const Job& job) {
 // Argument: the number of random shapes; default 24.
 int main(int argc, char** argv) {
     const std::uint64_t shapes = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 24;
-    return npushmem::api_test::run_family("moe layouts", [&](auto& check, const auto& job) {
-        npushmem::api_test::test_shapes(check, job, shapes);
-        npushmem::api_test::test_other_handle(check, job);
-        npushmem::api_test::test_refusals(check, job);
-        npushmem::api_test::test_rejected_call(check, job);
-        npushmem::api_test::test_order(check, job);
-        npushmem::api_test::test_sizes(check, job);
-    });
+    return npushmem::api_test::run_family(
+        "moe layouts",
+        [&](auto& check, const auto& job) {
+            npushmem::api_test::test_shapes(check, job, shapes);
+            npushmem::api_test::test_other_handle(check, job);
+            npushmem::api_test::test_refusals(check, job);
+            npushmem::api_test::test_rejected_call(check, job);
+            npushmem::api_test::test_order(check, job);
+            npushmem::api_test::test_sizes(check, job);
+            npushmem::api_test::test_threads(check, job);
+            npushmem::api_test::test_late_pe(check, job);
+            npushmem::api_test::test_kinds(check, job);
+            npushmem::api_test::test_teams(check, job);
+        },
+        NPUSHMEM_THREAD_MULTIPLE);
 }

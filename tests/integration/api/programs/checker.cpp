@@ -36,9 +36,9 @@ void Checker::no_error(std::string_view what) {
     npushmemx_clear_error();
 }
 
-int run_family(const char* family, const std::function<void(Checker&, const Job&)>& tests) {
+int run_family(const char* family, const std::function<void(Checker&, const Job&)>& tests, int thread_level) {
     Checker check(family);
-    if (npushmem_init_thread(NPUSHMEM_THREAD_SINGLE, nullptr) != 0) {
+    if (npushmem_init_thread(thread_level, nullptr) != 0) {
         check.fail("npushmem_init_thread failed");
         return check.exit_status();
     }

@@ -68,7 +68,8 @@ struct Job {
 };
 
 // Init, the tests, finalize: the body of main.
-int run_family(const char* family, const std::function<void(Checker&, const Job&)>& tests);
+// thread_level: NPUSHMEM_THREAD_...
+int run_family(const char* family, const std::function<void(Checker&, const Job&)>& tests, int thread_level = 0);
 
 // A value that depends on writer, form and place, and fits every type without loss.
 constexpr unsigned pattern(int pe, int form, std::size_t index) {

@@ -83,13 +83,13 @@ TEST(Agreement, ComparesRoutings) {
             const SymmetricBlock block(memory, memory.allocate(Bytes{sizeof(AgreementRecord)}).value());
             const auto at = static_cast<std::size_t>(pe);
             const Status own = at + 1 == ids.size() ? of_last : Status{};
-            result[at] = agree_on_routing(memory, block.data(), ids[at], own);
+            result[at] = agree_on_routing(memory, block.data(), ids[at], true, own);
         });
         return result;
     };
     for (const Status& status : results({{9, 4}, {9, 4}, {9, 4}}, {})) EXPECT_TRUE(status.ok());
     for (const Status& status : results({{9, 4}, {9, 4}, {9, 5}}, {}))
-        EXPECT_THAT(status.message(), HasSubstr("the call that the layout is from: rank 0 has 4, rank 2 has 5"));
+        EXPECT_THAT(status.message(), HasSubstr("the routing of the layout: rank 0 has 4, rank 2 has 5"));
     for (const Status& status : results({{9, 4}, {8, 4}}, {}))
         EXPECT_THAT(status.message(), HasSubstr("the handle that the layout is from"));
     for (const Status& status : results({{9, 4}, {9, 4}}, {Code::argument, "none"}))

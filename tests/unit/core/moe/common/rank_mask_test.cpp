@@ -57,6 +57,16 @@ TEST(RankMask, ExpertsStayOnTheirRanks) {
     }
 }
 
+// Of two experts on each rank, with a gap before the second one.
+TEST(RankMask, MaskedRanksBeginWhereTheirExpertBegins) {
+    const RankMask mask = masked(6, 3, {1, 2});
+    const std::vector<std::int32_t> offsets{0, 2, 8, 9};
+    const std::vector<std::int32_t> lengths{2, 1, 1, 0};
+    const RankMask::Tables wide = mask.widened(offsets, lengths);
+    EXPECT_THAT(wide.offsets, ElementsAre(0, 0, 2, 8, 8, 9));
+    EXPECT_THAT(wide.lengths, ElementsAre(0, 2, 1, 0, 1, 0));
+}
+
 TEST(RankMask, SubstitutesGetTheTokensOfMaskedExperts) {
     const RankMask mask = masked(6, 3, {0, 2}, {5, 5, 1, no_expert, 5, 5});
     EXPECT_EQ(mask.to_layer(0), 0);  // goes on: it needs no substitute
