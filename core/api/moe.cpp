@@ -14,33 +14,14 @@
 #include <utility>
 #include <vector>
 
-#include "core/api/library.hpp"
-#include "core/api/team_layer.hpp"
+#include "core/api/moe_handle.hpp"
 #include "core/api/teams.hpp"
-#include "core/moe/common/rank_mask.hpp"
 #include "npushmemx.h"
-
-struct npushmemx_moe {
-    npushmem::moe::CombineConfig config;  // of the layer as it was made
-    std::int32_t copy;
-    npushmem::Members ranks;  // likewise
-    npushmem::api::World* world;
-    npushmem::moe::RankMask mask;
-    std::unique_ptr<npushmem::api::TeamLayer> team_layer;  // null after a mask that failed
-    npushmem::moe::RankMask::Tables tables;                // with a mask: of the plan
-    std::vector<std::int32_t> experts;                     // with a mask: of the tokens in the layer
-    void** x = nullptr;  // receives the address of the rows of the dispatch in progress; or null
-    std::string error;
-};
-
-struct npushmemx_moe_layout {
-    npushmem::moe::RoutedLayout layout;
-    npushmem::Members ranks;  // of the handle
-    const npushmem::api::World* world;
-};
 
 namespace npushmem::api {
 namespace {
+
+using namespace moe_calls;
 
 moe::CombineConfig config_from(const npushmemx_moe_config_t& given) {
     moe::CombineConfig config;
@@ -95,11 +76,6 @@ std::int32_t copy_of(moe::CopyRoute route) {
         case moe::CopyRoute::direct: break;
     }
     return NPUSHMEMX_MOE_COPY_ORDINARY;
-}
-
-int refuse(const char* function, const Status& status) {
-    fail_returned(function, status);
-    return static_cast<int>(status.code());
 }
 
 // Without padding, so that every further field changes the size.
@@ -205,25 +181,6 @@ Status mask_ranks(npushmemx_moe& handle, npushmem_team_t team_handle, const std:
     return {};
 }
 
-Status check_layer(const npushmemx_moe& handle) {
-    if (handle.team_layer != nullptr) return {};
-    return {Code::state, "moe: the last npushmemx_moe_mask_ranks failed; repeat it, or destroy the handle"};
-}
-
-// Runs `action` on the handle's layer and keeps the text of its failure.
-template <class Action>
-int on_handle(const char* function, npushmemx_moe_t* handle, const Action& action) {
-    if (handle == nullptr) return refuse(function, {Code::argument, "handle is NULL"});
-    const CurrentWorld in_world(*handle->world);
-    Status status = runtime() != nullptr ? check_layer(*handle) : not_running();
-    if (status.ok()) {
-        handle->team_layer->memory().begin_call(function);
-        status = action(handle->team_layer->layer());
-    }
-    handle->error = status.message();
-    return status.ok() ? 0 : refuse(function, status);
-}
-
 // Returns this rank's tokens, or the error in its arguments.
 Result<moe::RankRouting> routing_of(npushmemx_moe& handle, std::int64_t tokens, const std::int32_t* experts,
                                     const float* weights) {
@@ -254,55 +211,13 @@ Status set_routing(moe::Combine& combine, const Result<moe::RankRouting>& own) {
     return own.ok() ? combine.set_routing(own.value()) : combine.set_routing({}, own.status());
 }
 
-Status start_dispatch(moe::Layer& layer, const void* in, const Result<moe::RankRouting>& own) {
-    if (!own.ok()) return layer.start_dispatch(nullptr, {}, own.status());
-    return layer.start_dispatch(static_cast<const std::byte*>(in), own.value());
-}
-
-// Runs `action` on the layer, unless a call is in progress there.
-template <class Action>
-int on_idle(const char* function, npushmemx_moe_t* handle, const Action& action) {
-    return on_handle(function, handle, [&](moe::Layer& layer) {
-        const Status idle = layer.idle();
-        return idle.ok() ? action(layer) : idle;
-    });
-}
-
-bool same(const Members& a, const Members& b) {
-    if (a.count() != b.count()) return false;
-    for (int i = 0; i < a.count(); ++i) {
-        if (a.at(i) != b.at(i)) return false;
-    }
-    return true;
-}
-
-Status set_layout(npushmemx_moe& handle, const npushmemx_moe_layout_t* given) {
+// The wait for the started dispatch sets *x.
+Status start_dispatch(npushmemx_moe& handle, const void* in, const Result<moe::RankRouting>& own, void** x) {
     moe::Layer& layer = handle.team_layer->layer();
-    const auto refuse_layout = [&](const char* why) {
-        const moe::RoutedLayout none{std::make_shared<moe::RoutedRows>(), nullptr, {}, layer.combine().config()};
-        return layer.set_layout(none, {Code::argument, why});
-    };
-    if (given == nullptr) return refuse_layout("layout is NULL");
-    if (given->world != handle.world || !same(given->ranks, handle.team_layer->memory().members()))
-        return refuse_layout("moe: the layout is from a handle with other ranks");
-    return layer.set_layout(given->layout);
-}
-
-// Starts a dispatch by the current layout.
-Status start_cached_dispatch(npushmemx_moe& handle, moe::Layer& layer, const void* in, void** x) {
-    Status started = layer.start_cached_dispatch(static_cast<const std::byte*>(in));
+    Status started = own.ok() ? layer.start_dispatch(static_cast<const std::byte*>(in), own.value())
+                              : layer.start_dispatch(nullptr, {}, own.status());
     if (started.ok()) handle.x = x;
     return started;
-}
-
-Status wait(npushmemx_moe_t& handle) {
-    void** const x = std::exchange(handle.x, nullptr);
-    moe::Layer& layer = handle.team_layer->layer();
-    Status status = layer.wait();
-    if (!status.ok() || x == nullptr) return status;
-    const auto rows = layer.expert_rows();
-    if (rows.ok()) *x = rows.value();
-    return rows.status();
 }
 
 Status set_plan(const npushmemx_moe& handle, const std::int32_t* offsets, const std::int32_t* lengths,
@@ -422,6 +337,15 @@ int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx_moe_plan_t* 
     return 0;
 }
 
+int npushmemx_moe_get_expert_rows(const npushmemx_moe_t* handle, int64_t* rows) {
+    if (handle == nullptr || rows == nullptr) return refuse(__func__, {Code::argument, "handle or rows is NULL"});
+    if (const Status s = check_layer(*handle); !s.ok()) return refuse(__func__, s);
+    const moe::CombinePlan& plan = handle->team_layer->layer().combine().plan();
+    for (std::int32_t expert = 0; expert < plan.local_experts; ++expert)
+        rows[expert] = static_cast<std::int64_t>(plan.rows_of_expert(expert).value());
+    return 0;
+}
+
 int npushmemx_moe_get_received(const npushmemx_moe_t* handle, npushmemx_moe_received_t* received) {
     if (handle == nullptr || received == nullptr)
         return refuse(__func__, {Code::argument, "handle or received is NULL"});
@@ -460,72 +384,16 @@ int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushmemx_moe_traff
 
 int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens, const void* in, const int32_t* expert_ids,
                            const float* weights, void** x) {
-    return on_idle(__func__, handle, [&](moe::Layer& layer) {
-        Status started = start_dispatch(layer, in, routing_of(*handle, tokens, expert_ids, weights));
-        if (!started.ok()) return started;
-        handle->x = x;
-        return wait(*handle);
+    return on_idle(__func__, handle, [&](moe::Layer&) {
+        Status started = start_dispatch(*handle, in, routing_of(*handle, tokens, expert_ids, weights), x);
+        return started.ok() ? wait(*handle) : started;
     });
 }
 
 int npushmemx_moe_dispatch_nbi(npushmemx_moe_t* handle, int64_t tokens, const void* in, const int32_t* expert_ids,
                                const float* weights, void** x) {
-    return on_idle(__func__, handle, [&](moe::Layer& layer) {
-        Status started = start_dispatch(layer, in, routing_of(*handle, tokens, expert_ids, weights));
-        if (started.ok()) handle->x = x;
-        return started;
-    });
-}
-
-int npushmemx_moe_get_layout(const npushmemx_moe_t* handle, npushmemx_moe_layout_t** layout) {
-    if (handle == nullptr || layout == nullptr) return refuse(__func__, {Code::argument, "handle or layout is NULL"});
-    *layout = nullptr;
-    if (const Status s = check_layer(*handle); !s.ok()) return refuse(__func__, s);
-    TeamLayer& team_layer = *handle->team_layer;
-    Status status = team_layer.layer().idle();
-    auto made = status.ok() ? team_layer.layer().layout() : Result<moe::RoutedLayout>(status);
-    if (!made.ok()) return refuse(__func__, made.status());
-    *layout = new npushmemx_moe_layout{std::move(made).value(), team_layer.memory().members(), handle->world};
-    return 0;
-}
-
-int npushmemx_moe_set_layout(npushmemx_moe_t* handle, const npushmemx_moe_layout_t* layout) {
-    return on_idle(__func__, handle, [&](moe::Layer&) { return set_layout(*handle, layout); });
-}
-
-void npushmemx_moe_layout_destroy(npushmemx_moe_layout_t* layout) { delete layout; }
-
-int npushmemx_moe_get_expert_rows(const npushmemx_moe_t* handle, int64_t* rows) {
-    if (handle == nullptr || rows == nullptr) return refuse(__func__, {Code::argument, "handle or rows is NULL"});
-    if (const Status s = check_layer(*handle); !s.ok()) return refuse(__func__, s);
-    const moe::CombinePlan& plan = handle->team_layer->layer().combine().plan();
-    for (std::int32_t expert = 0; expert < plan.local_experts; ++expert)
-        rows[expert] = static_cast<std::int64_t>(plan.rows_of_expert(expert).value());
-    return 0;
-}
-
-int npushmemx_moe_dispatch_cached(npushmemx_moe_t* handle, const void* in, void** x) {
-    return on_idle(__func__, handle, [&](moe::Layer& layer) {
-        const Status started = start_cached_dispatch(*handle, layer, in, x);
-        return started.ok() ? wait(*handle) : started;
-    });
-}
-
-int npushmemx_moe_dispatch_cached_nbi(npushmemx_moe_t* handle, const void* in, void** x) {
-    return on_idle(__func__, handle, [&](moe::Layer& layer) { return start_cached_dispatch(*handle, layer, in, x); });
-}
-
-int npushmemx_moe_combine_backward(npushmemx_moe_t* handle, const void* grad_out, const void* x, void* grad_x,
-                                   float* grad_weights) {
-    return on_idle(__func__, handle, [&](moe::Layer& layer) {
-        return layer.combine_backward(static_cast<const std::byte*>(grad_out), static_cast<const std::byte*>(x),
-                                      static_cast<std::byte*>(grad_x), grad_weights);
-    });
-}
-
-int npushmemx_moe_dispatch_backward(npushmemx_moe_t* handle, const void* grad_x, void* grad_in) {
-    return on_idle(__func__, handle, [&](moe::Layer& layer) {
-        return layer.dispatch_backward(static_cast<const std::byte*>(grad_x), static_cast<std::byte*>(grad_in));
+    return on_idle(__func__, handle, [&](moe::Layer&) {
+        return start_dispatch(*handle, in, routing_of(*handle, tokens, expert_ids, weights), x);
     });
 }
 

@@ -145,7 +145,7 @@ nanoseconds BackoffState::longest_sleep() const {
     const nanoseconds to_check =
         checks ? std::max<nanoseconds>(next_liveness_check_ - now_, nanoseconds{1}) : max_liveness_check_interval;
     if (what_.parking != nullptr && !has_progress()) return to_check;
-    // Checks need not be punctual to the length of a sleep of the budget.
+    // A check may be late by a sleep of the budget.
     return std::min(next_sleep_, std::max(to_check, waiter_.budget_.longest_sleep));
 }
 

@@ -83,7 +83,7 @@ public:
     [[nodiscard]] const RankRows* rank_rows() const { return routing_.rank_rows(); }
     // The rows that a dispatch brings, one for each row that returns.
     [[nodiscard]] Rows received() const { return routing_.sent().rows; }
-    [[nodiscard]] std::int32_t plan_ranks() const { return memory_.n_pes(); }
+    [[nodiscard]] std::int32_t ranks() const { return memory_.n_pes(); }
     [[nodiscard]] Tokens tokens() const { return routing_.tokens(); }
     // Call it while no call runs.
     [[nodiscard]] CombineTraffic traffic() const;

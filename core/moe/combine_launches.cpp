@@ -201,14 +201,6 @@ CombineSend CombineLaunches::send_arguments(const CombineCall& call) const {
     return send;
 }
 
-// The weights, or as many ones.
-const float* CombineLaunches::weights_of(const std::vector<float>& weights, bool weighted,
-                                         std::vector<float>& ones) const {
-    if (weighted) return weights.data();
-    if (ones.size() < weights.size()) ones.resize(weights.size(), 1.0F);
-    return ones.data();
-}
-
 Result<ComputedRows> CombineLaunches::computed_rows(bool weighted) {
     ComputedRows computed;
     const bool quantizes = config_.combine_type != NarrowType::none;
@@ -218,7 +210,7 @@ Result<ComputedRows> CombineLaunches::computed_rows(bool weighted) {
     if (rows != nullptr) {
         computed.first = rows->first.data();
         computed.parts = rows->parts.data();
-        computed.weights = weights_of(rows->weights, weighted, part_ones_);
+        computed.weights = weighted ? rows->weights.data() : ones_.data();
         const ElementType type = quantizes ? ElementType::float32 : config_.input;
         computed.sum = {best_reduce(config_.input, type), shape_of(config_)};
     }
@@ -251,14 +243,14 @@ Status CombineLaunches::prepare_rows(CombineSend& send, bool weighted) {
     return s.ok() && !host_served_.empty() ? stream_.synchronize() : s;
 }
 
-CombineReceive CombineLaunches::receive_arguments(const CombineCall& call) {
+CombineReceive CombineLaunches::receive_arguments(const CombineCall& call) const {
     CombineReceive receive;
     receive.region = blocks_.region();
     receive.layout = blocks_.layout();
     receive.epoch = call.epoch;
     receive.num_ranks = memory_.n_pes();
     receive.experts = routing_.experts().data();
-    receive.weights = weights_of(routing_.weights(), call.weighted, ones_);
+    receive.weights = call.weighted ? routing_.weights().data() : ones_.data();
     receive.tokens = routing_.tokens();
     receive.top_k = config_.top_k;
     receive.out = call.out;
@@ -268,7 +260,7 @@ CombineReceive CombineLaunches::receive_arguments(const CombineCall& call) {
     return receive;
 }
 
-StreamCombine CombineLaunches::stream_arguments(const CombineSend& send, const CombineCall& call) {
+StreamCombine CombineLaunches::stream_arguments(const CombineSend& send, const CombineCall& call) const {
     const RowOrder& order = routing_.order();
     return {send,
             receive_arguments(call),
@@ -296,6 +288,8 @@ Status CombineLaunches::stream_with_host() {
 }
 
 Status CombineLaunches::start(const CombineCall& call) {
+    if (!call.weighted)
+        ones_.resize(std::max({ones_.size(), routing_.weights().size(), routing_.plan().slots.size()}), 1.0F);
     CombineSend send = send_arguments(call);
     if (Status s = prepare_rows(send, call.weighted); !s.ok()) return s;
     if (config_.streams()) {

@@ -127,9 +127,8 @@ private:
     Result<ComputedRows> computed_rows(bool weighted);
     Status prepare_rows(CombineSend& send, bool weighted);
     Status send_directly(const CombineSend& send);
-    const float* weights_of(const std::vector<float>& weights, bool weighted, std::vector<float>& ones) const;
-    [[nodiscard]] CombineReceive receive_arguments(const CombineCall& call);
-    [[nodiscard]] StreamCombine stream_arguments(const CombineSend& send, const CombineCall& call);
+    [[nodiscard]] CombineReceive receive_arguments(const CombineCall& call) const;
+    [[nodiscard]] StreamCombine stream_arguments(const CombineSend& send, const CombineCall& call) const;
     Status stream_with_host();
 
     const CombineConfig& config_;
@@ -138,8 +137,7 @@ private:
     const CombineMemory& blocks_;
     const RoutedPlan& routing_;
     Reduction reduction_;
-    std::vector<float> ones_;                // of calls without weights, as many as a call needed: of choices
-    std::vector<float> part_ones_;           // and of experts' rows
+    std::vector<float> ones_;                // weights of a call without: as many as it needs of choices and of rows
     PrivateRows computed_;                   // rows to send
     PrivateRows floats_;                     // of sums that are quantized, a row for each core
     std::vector<std::uint8_t> host_served_;  // per rank, 1: not mapped here, so the host sends to it; empty: all are

@@ -17,7 +17,7 @@ namespace {
 Status check_rows_of_plan(const CombineConfig& config, int ranks) {
     if (!config.validate().ok()) return {};
     constexpr std::uint64_t max_rows = std::numeric_limits<std::int32_t>::max();
-    const std::uint64_t received = DispatchLayout::capacity_of(config, ranks);
+    const std::uint64_t received = DispatchLayout::of(config, ranks).capacity().value();
     if (config.capacity == fixed_slots && config.rows_per == RowsPer::choice && received > max_rows) {
         return {Code::range,
                 fmt::format("moe: fixed slots for {} tokens of {} ranks at {} experts are {} rows of a rank, "
@@ -124,6 +124,7 @@ Status Layer::finish_dispatch() {
 }
 
 Result<RoutedLayout> Layer::layout() {
+    if (Status s = idle(); !s.ok()) return s;
     if (!combine_->routing().is_set()) return Status{Code::state, "moe: the handle has no routing"};
     const RoutingId& id = combine_->routing_id();
     if (places_of_ != id) {
@@ -162,7 +163,7 @@ Status Layer::check_layout(const RoutedLayout& layout) const {
                 "moe: the layout is from a handle with other slots; both need fixed slots for as many "
                 "max_tokens, or neither"};
     }
-    const std::uint64_t capacity = DispatchLayout::capacity_of(here, combine_->plan_ranks());
+    const std::uint64_t capacity = DispatchLayout::of(here, combine_->ranks()).capacity().value();
     for (const std::uint64_t rows : layout.places->totals) {
         if (rows > capacity)
             return {Code::range,
@@ -239,27 +240,25 @@ Status Layer::check_gradients(const std::byte* grad_out, const std::byte* x, std
     const Bytes rows = bytes_of(combine_->plan().rows, config.row_bytes());
     const auto* of_weights = reinterpret_cast<const std::byte*>(grad_weights);
     const Bytes weights = bytes_of(rows_of(tokens, static_cast<std::uint32_t>(config.top_k)), Bytes{sizeof(float)});
-    const Extent in{"grad_out", grad_out, config.row_bytes() * tokens.value()};
-    const Extent out{"grad_x", grad_x, rows};
     if (config.dispatch_type != NarrowType::none) {
         return {Code::unsupported,
                 "moe: the rows of this handle's dispatch are quantized; set the layout in a handle with "
                 "dispatch_type 0 for the gradients"};
     }
-    if (Status s = check_address(out, size_of(config.input)); !s.ok()) return s;
-    if (Status s = check_apart(out, dispatch_->received_rows()); !s.ok()) return s;
-    if (Status s = check_apart(out, in); !s.ok()) return s;
+    const Extent in{"grad_out", grad_out, config.row_bytes() * tokens.value()};
     const Extent values{"x", x, rows};
-    const Extent gradients{"grad_weights", of_weights, weights};
+    const Extent of_rows{"grad_x", grad_x, rows};
+    const Extent of_choices{"grad_weights", of_weights, weights};
+    if (Status s = check_address(of_rows, size_of(config.input)); !s.ok()) return s;
     if (Status s = check_address(values, size_of(config.input)); !s.ok()) return s;
-    if (Status s = check_address(gradients, ElementSize{sizeof(float)}); !s.ok()) return s;
-    for (const Extent& other : {dispatch_->received_rows(), out, gradients}) {
-        if (Status s = check_apart(values, other); !s.ok()) return s;
+    if (Status s = check_address(of_choices, ElementSize{sizeof(float)}); !s.ok()) return s;
+    for (const Extent& written : {of_rows, of_choices}) {
+        for (const Extent& read : {dispatch_->received_rows(), in, values}) {
+            if (Status s = check_apart(written, read); !s.ok()) return s;
+        }
     }
-    for (const Extent& other : {dispatch_->received_rows(), out, in}) {
-        if (Status s = check_apart(gradients, other); !s.ok()) return s;
-    }
-    return {};
+    if (Status s = check_apart(of_rows, of_choices); !s.ok()) return s;
+    return check_apart(values, dispatch_->received_rows());
 }
 
 Status Layer::combine_backward(const std::byte* grad_out, const std::byte* x, std::byte* grad_x, float* grad_weights) {
@@ -315,7 +314,7 @@ Status Layer::collect_gradients(float* grad_weights) {
         for (std::size_t i = 0; i < places.begins.back(); ++i) grad_weights[places.order[i]] = replies_[i];
         return {};
     }
-    const ExpertPlacement placement(combine_->config().experts, combine_->plan_ranks());
+    const ExpertPlacement placement(combine_->config().experts, combine_->ranks());
     const auto width = static_cast<std::uint32_t>(std::min(combine_->config().top_k, placement.ranks()));
     for (std::int32_t rank = 0; rank < placement.ranks(); ++rank) {
         for (std::size_t i = places.begins[static_cast<std::size_t>(rank)];

@@ -269,10 +269,11 @@ Status RoundTripLayer::dispatch() {
         return failure();
     }
     if (per_rank_ && npushmemx_moe_get_received(handle_, &received_) != 0) return failure();
-    if (npushmemx_moe_get_plan(handle_, &plan_) != 0) return failure();
-    rows_ =
-        std::accumulate(plan_.length_table, plan_.length_table + plan_.local_experts * plan_.ranks, std::int64_t{0});
-    return {};
+    return npushmemx_moe_get_plan(handle_, &plan_) == 0 ? Status{} : failure();
+}
+
+std::int64_t RoundTripLayer::rows() const {
+    return std::accumulate(plan_.length_table, plan_.length_table + plan_.local_experts * plan_.ranks, std::int64_t{0});
 }
 
 Status RoundTripLayer::dispatch_cached() {
@@ -281,7 +282,7 @@ Status RoundTripLayer::dispatch_cached() {
 
 // That have come, without gaps.
 std::int64_t RoundTripLayer::sent_rows() const {
-    if (!per_rank_) return rows_;
+    if (!per_rank_) return rows();
     std::set<std::int32_t> used(received_.row_index, received_.row_index + plan_.rows);
     used.erase(-1);
     return static_cast<std::int64_t>(used.size());

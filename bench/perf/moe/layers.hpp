@@ -100,9 +100,9 @@ public:
     [[nodiscard]] const npushmemx_moe_plan_t& plan() const { return plan_; }
     [[nodiscard]] const std::byte* x() const { return per_rank_ ? y_.data() : static_cast<const std::byte*>(x_); }
     // Rows of the experts, without gaps.
-    [[nodiscard]] std::int64_t rows() const { return rows_; }
+    [[nodiscard]] std::int64_t rows() const;
     [[nodiscard]] std::int64_t sent_rows() const;
-    [[nodiscard]] std::size_t payload_bytes() const { return static_cast<std::size_t>(rows_ * case_.row_bytes()); }
+    [[nodiscard]] std::size_t payload_bytes() const { return static_cast<std::size_t>(rows() * case_.row_bytes()); }
     [[nodiscard]] std::int64_t capacity() const { return capacity_; }
     // This PE's tokens, moved out: the last call on the layer.
     [[nodiscard]] std::vector<std::byte> take_in() { return std::move(in_); }
@@ -121,7 +121,6 @@ private:
     npushmemx_moe_t* handle_ = nullptr;
     npushmemx_moe_plan_t plan_{};
     npushmemx_moe_received_t received_{};
-    std::int64_t rows_ = 0;
     void* x_ = nullptr;
     std::vector<std::byte> y_;  // one row per rank: the experts' rows
     std::vector<std::byte> in_;

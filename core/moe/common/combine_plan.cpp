@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/host_facts.hpp"
+
 namespace npushmem::moe {
 
 namespace {

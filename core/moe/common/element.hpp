@@ -44,9 +44,6 @@ constexpr Rows rows_of(Tokens tokens, std::uint32_t top_k) { return Rows{tokens.
 // The smallest multiple of `unit` (a power of two) that is not below `bytes`.
 constexpr Bytes aligned_up(Bytes bytes, std::uint64_t unit) { return Bytes{(bytes.value() + unit - 1) & ~(unit - 1)}; }
 
-// The smallest multiple of `unit`, any number, that is not below `value`.
-constexpr std::uint64_t rounded_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
-
 // Element types of the payload and their exact scalar conversions. The conversions round to nearest, ties to even, keep
 // infinities and signed zeros, and turn every NaN into a quiet one. They are branch-free selects, so that a compiler
 // can vectorise a loop of them; the reference and the fast reduction share them, and a test checks all 65,536 patterns.

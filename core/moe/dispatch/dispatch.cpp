@@ -18,22 +18,15 @@ constexpr auto canary_byte = std::byte{0xC5};
 
 }  // namespace
 
-std::uint64_t DispatchLayout::capacity_of(const CombineConfig& config, std::int32_t ranks) {
-    if (config.capacity != fixed_slots) return static_cast<std::uint64_t>(config.capacity);
-    const CombineConfig transport = config.transport(ranks);
-    const auto of_expert = static_cast<std::uint64_t>(ranks) * static_cast<std::uint64_t>(config.max_tokens);
-    return static_cast<std::uint64_t>(ExpertPlacement(transport.experts, ranks).local_experts(0)) *
-           rounded_up(of_expert, static_cast<std::uint64_t>(transport.expert_alignment));
-}
-
 DispatchLayout DispatchLayout::of(const CombineConfig& config, std::int32_t ranks) {
     const CombineConfig transport = config.transport(ranks);
-    const ExpertRows rows = config.capacity == fixed_slots
-                                ? ExpertRows::fixed(transport.expert_alignment, config.max_tokens)
-                                : ExpertRows(transport.expert_alignment);
+    const ExpertRows rows = ExpertRows::of(transport);
+    const auto local = static_cast<std::uint64_t>(ExpertPlacement(transport.experts, ranks).local_experts(0));
+    const std::uint64_t capacity =
+        rows.is_fixed() ? local * rows.next_fixed(0, ranks) : static_cast<std::uint64_t>(config.capacity);
     return {ranks,
             transport.experts,
-            Rows{capacity_of(config, ranks)},
+            Rows{capacity},
             config.dispatched_row(),
             config.rows_per == RowsPer::rank ? config.top_k : 0,
             rows};
@@ -273,7 +266,7 @@ float* Dispatch::reply(std::size_t each) const {
     return reinterpret_cast<float*>(region_.data() + place.value());
 }
 
-// Tells all ranks through the word at `own` of this rank, and waits for theirs.
+// Signals all ranks in `word` of this rank, and waits for theirs.
 Status Dispatch::await_all(Bytes (DispatchLayout::*word)(std::int32_t) const, const char* what) {
     const auto at = [&](Bytes offset) { return reinterpret_cast<std::uint64_t*>(region_.data() + offset.value()); };
     // Orders this rank's replies, plain stores, before the signals.

@@ -60,7 +60,7 @@ void set_fixed_starts(Core& core, const DispatchWork& work) {
         std::uint64_t first = 0;
         for (std::int32_t e = work.placement.first_expert(holder); e < work.placement.first_expert(holder + 1); ++e) {
             core.store(work.tables.starts + e, first + rows.of_rank(core.my_pe()));
-            first = rows.next(first + rows.of_rank(work.layout.ranks()));
+            first = rows.next_fixed(first, work.layout.ranks());
         }
     }
     core.dcci(work.tables.starts, sizeof(std::uint64_t) * static_cast<std::size_t>(work.layout.experts()));
@@ -87,7 +87,7 @@ private:
         std::uint64_t next = 0;
         const std::int32_t first = work_.placement.first_expert(holder);
         for (std::int32_t e = first; e < work_.placement.first_expert(holder + 1); ++e) {
-            next = expert_rows_.next(holder == core_.my_pe() ? walk_own(e, e - first, next) : walk_expert(e, next));
+            next = expert_rows_.next(walk_expert(e, next, holder == core_.my_pe() ? (e - first) * ranks_ : -1));
         }
         return next;
     }
@@ -97,26 +97,18 @@ private:
         return expert_rows_.is_fixed() ? first + expert_rows_.of_rank(rank) : next;
     }
 
-    // first: of the expert. Returns the row behind the expert's.
-    std::uint64_t walk_expert(std::int32_t expert, std::uint64_t first) {
-        std::uint64_t next = first;
-        for (std::int32_t rank = 0; rank < ranks_; ++rank) {
-            next = place(first, rank, next);
-            if (rank == core_.my_pe()) core_.store(work_.tables.starts + expert, next);
-            next += count(rank, expert);
-        }
-        return place(first, ranks_, next);
-    }
-
-    std::uint64_t walk_own(std::int32_t expert, std::int32_t local, std::uint64_t first) {
-        const std::size_t entry = static_cast<std::size_t>(local) * static_cast<std::size_t>(ranks_);
+    // first: of the expert. entry: of the expert in the tables of this PE; -1: another PE holds it. Returns the row
+    // behind the expert's.
+    std::uint64_t walk_expert(std::int32_t expert, std::uint64_t first, std::int32_t entry) {
         std::uint64_t next = first;
         for (std::int32_t rank = 0; rank < ranks_; ++rank) {
             const std::uint64_t rows = count(rank, expert);
             next = place(first, rank, next);
             if (rank == core_.my_pe()) core_.store(work_.tables.starts + expert, next);
-            core_.store(work_.tables.offset_table + entry + rank, static_cast<std::int32_t>(next));
-            core_.store(work_.tables.length_table + entry + rank, static_cast<std::int32_t>(rows));
+            if (entry >= 0) {
+                core_.store(work_.tables.offset_table + entry + rank, static_cast<std::int32_t>(next));
+                core_.store(work_.tables.length_table + entry + rank, static_cast<std::int32_t>(rows));
+            }
             next += rows;
         }
         return place(first, ranks_, next);

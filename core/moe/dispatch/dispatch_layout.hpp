@@ -41,6 +41,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/host_facts.hpp"
 #include "core/moe/common/combine_config.hpp"
 #include "core/moe/common/combine_plan.hpp"
 #include "core/moe/common/element.hpp"
@@ -63,6 +64,11 @@ static_assert(sizeof(DispatchRecord) == 256);
 // Where the rows of an expert begin in x.
 class ExpertRows {
 public:
+    // Of CombineConfig::transport.
+    static constexpr ExpertRows of(const CombineConfig& transport) {
+        return transport.capacity == fixed_slots ? fixed(transport.expert_alignment, transport.max_tokens)
+                                                 : ExpertRows(transport.expert_alignment);
+    }
     // Packed.
     constexpr explicit ExpertRows(std::int32_t alignment = 1) : alignment_(static_cast<std::uint64_t>(alignment)) {}
     // Fixed.
@@ -79,6 +85,10 @@ public:
     }
     // Where an expert's rows may begin if those of the expert before end at `row`.
     [[nodiscard]] constexpr std::uint64_t next(std::uint64_t row) const { return rounded_up(row, alignment_); }
+    // Fixed: where the next expert's rows begin if this one's begin at `first`.
+    [[nodiscard]] constexpr std::uint64_t next_fixed(std::uint64_t first, std::int32_t ranks) const {
+        return next(first + of_rank(ranks));
+    }
 
 private:
     std::uint64_t alignment_;
@@ -100,8 +110,6 @@ public:
           expert_rows_(expert_rows) {}
     // Of a configuration with a capacity.
     static DispatchLayout of(const CombineConfig& config, std::int32_t ranks);
-    // Rows that a rank may receive.
-    static std::uint64_t capacity_of(const CombineConfig& config, std::int32_t ranks);
 
     [[nodiscard]] constexpr std::int32_t ranks() const { return ranks_; }
     [[nodiscard]] constexpr std::int32_t experts() const { return experts_; }

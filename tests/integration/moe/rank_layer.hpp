@@ -123,25 +123,46 @@ struct Case {
     [[nodiscard]] float computed(int expert_id, float in) const {
         return rounded(config.input_type, in * static_cast<float>(1 + expert_id % 3) + static_cast<float>(expert_id));
     }
-    // The documented tree.
-    [[nodiscard]] float output(int rank, int token, std::int64_t column) const {
-        const float in = input(rank, token, column);
-        float sum = 0;
-        for (int holder = 0; holder < ranks; ++holder) {
-            float of_holder = 0;
-            bool any = false;
-            for (int k = 0; k < config.top_k; ++k) {
-                const int id = expert(rank, token, k);
-                if (id < 0 || rank_of(id) != holder) continue;
-                const float product = weight(rank, token, k) * computed(id, in);
-                of_holder = of_holder + product;
-                any = true;
-            }
-            if (any) sum = sum + rounded(config.input_type, of_holder);
-        }
-        return rounded(config.output_type, sum);
-    }
+    [[nodiscard]] float output(int rank, int token, std::int64_t column) const;
 };
+
+// The documented tree of one row per rank, of a case or of a class derived from it: row(k) and weight(k) are those of
+// the choice k.
+template <class SomeCase, class Row, class Weight>
+float sum_by_ranks(const SomeCase& c, int rank, int token, const Row& row, const Weight& weight) {
+    float sum = 0;
+    for (int holder = 0; holder < c.ranks; ++holder) {
+        float of_holder = 0;
+        bool any = false;
+        for (int k = 0; k < c.config.top_k; ++k) {
+            const int id = c.expert(rank, token, k);
+            if (id < 0 || c.rank_of(id) != holder) continue;
+            const float product = weight(k) * row(k);
+            of_holder = of_holder + product;
+            any = true;
+        }
+        if (any) sum = sum + rounded(c.config.input_type, of_holder);
+    }
+    return rounded(c.config.output_type, sum);
+}
+
+inline float Case::output(int rank, int token, std::int64_t column) const {
+    const float in = input(rank, token, column);
+    return sum_by_ranks(
+        *this, rank, token, [&](int k) { return computed(expert(rank, token, k), in); },
+        [&](int k) { return weight(rank, token, k); });
+}
+
+// The PEs of a job in two teams, which are those of even and of odd number; the one of this PE. Collective.
+inline npushmem_team_t team_of_parity(const Job& job) {
+    npushmem_team_t own = NPUSHMEM_TEAM_INVALID;
+    for (int first = 0; first < 2; ++first) {
+        npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
+        npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, first, 2, job.npes / 2, nullptr, 0, &team);
+        if (team != NPUSHMEM_TEAM_INVALID) own = team;
+    }
+    return own;
+}
 
 // Ways to run a layer: the experts work on copies in place, or read the received rows by index; with calls that return
 // at once; with rows that came by other means; with tables of the program's own.

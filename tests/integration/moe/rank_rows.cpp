@@ -91,12 +91,7 @@ void test_ways(Checker& check, const Job& job) {
 // A layer on each of two teams.
 void test_teams(Checker& check, const Job& job) {
     if (job.npes < 4) return;
-    npushmem_team_t own = NPUSHMEM_TEAM_INVALID;
-    for (int first = 0; first < 2; ++first) {
-        npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
-        npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, first, 2, job.npes / 2, nullptr, 0, &team);
-        if (team != NPUSHMEM_TEAM_INVALID) own = team;
-    }
+    npushmem_team_t own = team_of_parity(job);
     {
         Case c = case_of(7, npushmem_team_n_pes(own));
         c.config.team = own;

@@ -10,12 +10,12 @@
 #include <new>
 #include <utility>
 
+#include "core/base/host_facts.hpp"
+
 namespace npushmem::npu::check {
 namespace {
 
 constexpr std::size_t heap_line = 64;
-
-std::size_t rounded_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
 
