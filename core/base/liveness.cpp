@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,8 +15,6 @@
 #include <charconv>
 #include <memory>
 #include <string>
-
-#include "core/base/poller.hpp"
 
 namespace npushmem {
 
@@ -87,23 +87,67 @@ std::vector<pid_t> list_processes() {
     return out;
 }
 
-const ProcessId* ProcessLiveness::process_of(int pe) const {
-    if (pe < 0 || static_cast<std::size_t>(pe) >= processes_.size()) return nullptr;
-    const ProcessId& process = processes_[static_cast<std::size_t>(pe)];
-    return process.pid != 0 ? &process : nullptr;
+FileDescriptor open_pidfd(pid_t pid) { return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
+
+ProcessLiveness::ProcessLiveness(std::vector<ProcessId> processes, std::size_t max_watched)
+    : processes_(std::move(processes)), max_watched_(max_watched), watched_(processes_.size()) {}
+
+std::size_t ProcessLiveness::affordable_pidfds() {
+    constexpr rlim_t limit = 256;
+    rlimit files{};
+    if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return 0;
+    return std::min(files.rlim_cur / 4, limit);
+}
+
+bool ProcessLiveness::is_visible(int pe) const {
+    return pe >= 0 && pe < npes() && processes_[static_cast<std::size_t>(pe)].pid != 0;
+}
+
+void ProcessLiveness::read_ends() {
+    if (watched_count_ == 0) return;
+    for (const Poller::Event& event : pidfds_.wait(0)) {
+        Watched& process = watched_[event.key];
+        process.ended = true;
+        process.pidfd.reset();
+        --watched_count_;
+    }
+}
+
+// A pidfd refers to the process that has the number when it is opened. is_alive() then says whether that is the PE.
+bool ProcessLiveness::check(int pe) {
+    const auto index = static_cast<std::size_t>(pe);
+    const ProcessId& process = processes_[index];
+    if (pidfds_.fd() < 0 && max_watched_ > 0)
+        if (auto opened = Poller::open(); opened.ok()) pidfds_ = std::move(opened).value();
+    FileDescriptor pidfd =
+        watched_count_ < max_watched_ && pidfds_.fd() >= 0 ? open_pidfd(process.pid) : FileDescriptor();
+    if (!is_alive(process)) return false;
+    if (pidfd.valid() && pidfds_.watch(pidfd.get(), index).ok()) {
+        watched_[index].pidfd = std::move(pidfd);
+        ++watched_count_;
+    }
+    return true;
 }
 
 std::optional<int> ProcessLiveness::find_dead(const PeRange& pes) {
+    const std::lock_guard guard(lock_);
+    read_ends();
+    const auto is_watched = [&](int pe) { return watched_[static_cast<std::size_t>(pe)].pidfd.valid(); };
+    bool all_watched = true;
     for (int i = 0; i < pes.count; ++i) {
-        const ProcessId* process = process_of(pes.at(i));
-        if (process != nullptr && !kernel_knows(process->pid)) return pes.at(i);
+        const int pe = pes.at(i);
+        if (!is_visible(pe) || is_watched(pe)) continue;
+        const auto index = static_cast<std::size_t>(pe);
+        if (watched_[index].ended || !kernel_knows(processes_[index].pid)) return pe;
+        all_watched = false;
     }
-    // Relaxed: the start of the walk is arbitrary.
-    const unsigned start = next_.fetch_add(checks_per_call, std::memory_order_relaxed);
-    for (int i = 0; i < std::min(pes.count, static_cast<int>(checks_per_call)); ++i) {
-        const int pe = pes.at(static_cast<int>((start + static_cast<unsigned>(i)) % static_cast<unsigned>(pes.count)));
-        const ProcessId* process = process_of(pe);
-        if (process != nullptr && !is_alive(*process)) return pe;
+    if (all_watched) return std::nullopt;
+    const auto count = static_cast<unsigned>(pes.count);
+    for (unsigned step = 0, checks = 0; step < count && checks < checks_per_call; ++step) {
+        const int pe = pes.at(static_cast<int>(next_++ % count));
+        if (!is_visible(pe) || is_watched(pe)) continue;
+        if (!check(pe)) return pe;
+        ++checks;
     }
     return std::nullopt;
 }

@@ -4,12 +4,14 @@
 
 #include <sys/types.h>
 
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "core/base/poller.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {
@@ -68,29 +70,52 @@ bool is_alive(const ProcessId& process);
 // read.
 std::vector<pid_t> list_processes();
 
-// Checks PEs whose processes are visible from here (same host and PID namespace).
+// Returns a descriptor that becomes readable when the process ends. It uses the system call because the C library's
+// declaration lacks C linkage in Debian 12. Not open, with errno set, when there is no such process or no descriptor
+// left.
+FileDescriptor open_pidfd(pid_t pid);
+
+// Checks PEs whose processes are visible from here (same host and PID namespace). Each check watches a few more of them
+// through pidfds, so that one system call finds the ends of all. It reads /proc for those that it cannot watch.
 class ProcessLiveness final : public Liveness {
 public:
-    // `processes[pe]` for every PE; pid 0: the process runs on another host and counts as alive.
-    explicit ProcessLiveness(std::vector<ProcessId> processes) : processes_(std::move(processes)) {}
+    // `processes[pe]` for every PE; pid 0: the process runs on another host and counts as alive. Watches at most
+    // `max_watched` processes.
+    explicit ProcessLiveness(std::vector<ProcessId> processes, std::size_t max_watched = affordable_pidfds());
+
+    // A quarter of the descriptors that this process may open, and at most 256.
+    static std::size_t affordable_pidfds();
 
     [[nodiscard]] int npes() const { return static_cast<int>(processes_.size()); }
 
-    // Detects an exited process at once. Detecting zombies and reused numbers requires a read of /proc per PE, so each
-    // call checks only some PEs, at a bounded cost, and the next call continues behind them.
+    // Detects an exited process at once, and a zombie that is watched. Detecting other zombies and reused numbers
+    // requires a read of /proc per PE, so each call checks only some PEs, at a bounded cost, and the next call
+    // continues behind them.
     std::optional<int> find_dead(const PeRange& pes) override;
 
 private:
     static constexpr unsigned checks_per_call = 16;
 
-    [[nodiscard]] const ProcessId* process_of(int pe) const;
+    struct Watched {
+        FileDescriptor pidfd;  // not open: not watched
+        bool ended = false;
+    };
 
-    std::atomic<unsigned> next_{0};
+    [[nodiscard]] bool is_visible(int pe) const;
+    void read_ends();
+    // Returns whether the process is alive, which is watched from now on if the limits allow it.
+    bool check(int pe);
+
     const std::vector<ProcessId> processes_;  // indexed by world PE
+    const std::size_t max_watched_;
+    std::mutex lock_;
+    Poller pidfds_;                  // keys: PEs; under lock_
+    std::vector<Watched> watched_;   // indexed by world PE; under lock_
+    std::size_t watched_count_ = 0;  // under lock_
+    unsigned next_ = 0;              // where the next walk begins; under lock_
 };
 
 // Returns whether the failure of an operation means that its peer is lost, rather than this operation only.
-
 constexpr bool ends_a_peer(Code code) {
     return code == Code::peer_dead || code == Code::unreachable || code == Code::timeout;
 }

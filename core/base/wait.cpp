@@ -51,9 +51,8 @@ constexpr milliseconds first_liveness_check_after{10};
 constexpr milliseconds max_liveness_check_interval{250};
 
 // Nobody wakes a sleeper that awaits a plain store. It finds the store within a hundredth of the time that it has
-// waited.
+// waited, and no later than it would find a death.
 constexpr int naps_per_wait = 100;
-constexpr milliseconds max_nap{50};
 
 // Relaxed accesses make this defined for several threads; without a lock prefix it costs as little as a plain addition.
 // Nothing is published through these counters.
@@ -129,7 +128,8 @@ bool BackoffState::sleep() {
 // A wait that has lasted long may end a little later, and costs less. Progress is driven at the pace of the budget.
 nanoseconds BackoffState::longest_nap() const {
     if (has_progress()) return waiter_.budget_.longest_sleep;
-    return std::clamp<nanoseconds>((now_ - *started_) / naps_per_wait, waiter_.budget_.longest_sleep, max_nap);
+    return std::clamp<nanoseconds>((now_ - *started_) / naps_per_wait, waiter_.budget_.longest_sleep,
+                                   max_liveness_check_interval);
 }
 
 nanoseconds BackoffState::sleep_length() const {

@@ -7,7 +7,7 @@
 //                                    {.what = "the flag", .needs = PeRange::one(3), .timeout = limit}, &failure);
 //
 // Where the writer can wake the sleeper (see Parking), the sleep lasts until it does. Otherwise the budget bounds it,
-// and after that a hundredth of the time waited so far, up to 50 ms.
+// and after that a hundredth of the time waited so far, up to 250 ms.
 #pragma once
 
 #include <atomic>

@@ -198,7 +198,7 @@ PluginEntry examine_in_child(const FoundPlugin& found, std::chrono::milliseconds
     if (child == 0) examine_and_exit(found, shared.stage(), writing.get());
     if (child < 0) return not_examined(found, "fork");
     writing.reset();
-    const FileDescriptor process = run::open_pidfd(child);
+    const FileDescriptor process = open_pidfd(child);
     const int error = errno;
     const Results results = process.valid() ? read_results(process.get(), reading.get(), deadline) : Results{};
     const int status = end_child(child);

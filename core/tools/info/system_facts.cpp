@@ -198,7 +198,7 @@ std::string userfaultfd_failure() {
 }
 
 std::string pidfd_failure() {
-    const FileDescriptor made = run::open_pidfd(::getpid());
+    const FileDescriptor made = open_pidfd(::getpid());
     return made.valid() ? std::string() : std::strerror(errno);
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <sched.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -11,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/poller.hpp"
+#include "core/base/liveness.hpp"
 
 namespace npushmem::run {
 
@@ -37,13 +36,6 @@ struct Spawned {
 
 // Starts one process by vfork. It leads its own process group and dies with the calling thread (PR_SET_PDEATHSIG).
 Spawned spawn(const SpawnRequest& request);
-
-// Returns a descriptor that becomes readable when the process ends. It uses the system call because the C library's
-// declaration lacks C linkage in Debian 12. Not open, with errno set, when there is no such process or no descriptor
-// left.
-inline FileDescriptor open_pidfd(int pid) {
-    return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-}
 
 // Has the kernel begun to end the process? The kernel marks a process, then closes its files, which its peers can see,
 // and lets it be reaped a while later.

@@ -134,7 +134,7 @@ void PlainWorld::kill(int rank, int signal) const {
 int PlainWorld::status(int number) {
     Rank& rank = ranks_[static_cast<std::size_t>(number)];
     if (rank.status >= 0) return rank.status;
-    const FileDescriptor process = run::open_pidfd(rank.pid);
+    const FileDescriptor process = open_pidfd(rank.pid);
     if (!readable(process.get())) {
         ADD_FAILURE() << "rank " << number << " did not end; it said: " << errors(number);
         ::kill(rank.pid, SIGKILL);

@@ -62,7 +62,7 @@ public:
         began_ = fault_time_ = Clock::now();
         launcher_ = ::fork();
         if (launcher_ == 0) become_launcher(command_of(programs, fault));
-        process_ = run::open_pidfd(launcher_);
+        process_ = open_pidfd(launcher_);
     }
     Job(const Job&) = delete;
     Job& operator=(const Job&) = delete;

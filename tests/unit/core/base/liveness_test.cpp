@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <set>
 
 #include "core/base/liveness.hpp"
 
@@ -79,18 +85,83 @@ TEST(IsAlive, DistinguishesProcessesOfOneNumberByStartTime) {
     EXPECT_TRUE(is_alive(other)) << "start unknown";
 }
 
-TEST(ProcessLiveness, NamesTheFirstDeadPeOfTheRange) {
+// The number of processes that may be watched.
+class ProcessLivenessWatching : public ::testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Processes, ProcessLivenessWatching, ::testing::Values(0, 1, 256));
+
+TEST_P(ProcessLivenessWatching, NamesTheFirstDeadPeOfTheRange) {
     Child child;
     const auto process = identify_process(child.pid());
     ASSERT_TRUE(process.has_value());
-    ProcessLiveness liveness({this_process(), *process, {}, *process});
+    ProcessLiveness liveness({this_process(), *process, {}, *process}, GetParam());
     EXPECT_EQ(liveness.find_dead({0, 1, 4}), std::nullopt);
+    EXPECT_EQ(liveness.find_dead({0, 1, 4}), std::nullopt) << "watched now, if it may be";
     child.become_zombie();
     EXPECT_EQ(liveness.find_dead({0, 1, 4}), 1);
     EXPECT_EQ(liveness.find_dead({2, 1, 2}), 3);
     EXPECT_EQ(liveness.find_dead({0, 2, 2}), std::nullopt);
     EXPECT_EQ(liveness.find_dead({3, 1, 5}), 3);
     EXPECT_EQ(liveness.find_dead({4, 1, 5}), std::nullopt) << "PEs beyond the table are not known to be dead";
+    child.reap();
+    EXPECT_EQ(liveness.find_dead({0, 1, 4}), 1) << "as long as nobody has its number";
+}
+
+TEST_P(ProcessLivenessWatching, FindsEachOfManyWithinAWalk) {
+    std::vector<std::unique_ptr<Child>> children;
+    std::vector<ProcessId> processes;
+    for (int i = 0; i < 40; ++i) {
+        children.push_back(std::make_unique<Child>());
+        processes.push_back(*identify_process(children.back()->pid()));
+    }
+    ProcessLiveness liveness(processes, GetParam());
+    const PeRange all{0, 1, 40};
+    // 16 checks per call.
+    for (int call = 0; call < 3; ++call) ASSERT_EQ(liveness.find_dead(all), std::nullopt);
+    for (const int dead : {39, 0, 17}) {
+        children[static_cast<std::size_t>(dead)]->become_zombie();
+        std::set<int> found;
+        for (int call = 0; call < 3; ++call)
+            if (const auto pe = liveness.find_dead(PeRange::one(dead))) found.insert(*pe);
+        EXPECT_THAT(found, ::testing::ElementsAre(dead));
+    }
+}
+
+TEST_P(ProcessLivenessWatching, ANumberThatBelongsToAnotherProcessIsADeadPe) {
+    Child child;
+    ProcessId reused = *identify_process(child.pid());
+    ++reused.start;
+    ProcessLiveness liveness({this_process(), reused}, GetParam());
+    EXPECT_EQ(liveness.find_dead({0, 1, 2}), 1);
+    EXPECT_EQ(liveness.find_dead({0, 1, 2}), 1) << "it is not watched";
+}
+
+std::size_t open_descriptors() {
+    const std::filesystem::directory_iterator entries("/proc/self/fd");
+    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+TEST(ProcessLiveness, WatchesAsManyAsItMayAndReleasesThem) {
+    const Child child;
+    const ProcessId process = *identify_process(child.pid());
+    const std::size_t before = open_descriptors();
+    {
+        ProcessLiveness liveness(std::vector<ProcessId>(8, process), 5);
+        EXPECT_EQ(open_descriptors(), before) << "none before the first check";
+        EXPECT_EQ(liveness.find_dead({0, 1, 8}), std::nullopt);
+        EXPECT_EQ(open_descriptors(), before + 5 + 1) << "and one that waits for all";
+    }
+    EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(ProcessLiveness, TakesAQuarterOfTheDescriptorsAtMost) {
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    rlimit few = before;
+    few.rlim_cur = 100;
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    EXPECT_EQ(ProcessLiveness::affordable_pidfds(), 25U);
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_LE(ProcessLiveness::affordable_pidfds(), 256U);
 }
 
 TEST(ListProcesses, ContainsThisProcessAndItsChildren) {
