@@ -17,8 +17,20 @@ namespace npushmem::api {
 
 namespace {
 
+// An array of a collective call: its address here, and its bytes on this PE.
+struct Array {
+    const char* name;
+    const void* memory;
+    std::uint64_t bytes;
+};
+
+// Returns its offset if it is symmetric; that of an empty array is 0.
 Result<std::uint64_t> offset_of(const Runtime& up, const Array& array) {
     if (array.bytes == 0) return 0;
+    const FastMap& map = up.slices().fast_map();
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(array.memory) - map.heap;
+    if (!up.settings().check && offset < map.heap_bytes && array.bytes <= map.heap_bytes - offset) [[likely]]
+        return offset;
     Status checked = check_object_on_all_pes(up, array.name, array.memory, array.bytes);
     if (!checked.ok()) return checked;
     return up.slices().offset_of(array.memory);
@@ -34,26 +46,38 @@ std::uint64_t spread_bytes(std::uint64_t count, std::ptrdiff_t stride, std::size
     return count == 0 ? 0 : byte_count(byte_count(count - 1, static_cast<std::size_t>(stride)), size) + size;
 }
 
-}  // namespace
+// Checks the arguments of a call on this PE, and with NPUSHMEM_CHECK that all members give the same; completes `call`.
+Status check_call(const Runtime& up, Team& team, const char* function, const Array& dest, const Array& source,
+                  bool in_place, Call& call) {
+    const auto to = offset_of(up, dest);
+    const auto from = offset_of(up, source);
+    if (to.ok()) call.dest = to.value();
+    if (from.ok()) call.source = from.value();
+    if (!up.settings().check) [[likely]]
+        return to.ok() ? from.status() : to.status();
+    Status done = !to.ok() ? to.status() : from.status();
+    if (done.ok() && !(in_place && dest.memory == source.memory))
+        done = check_no_overlap(up, dest.memory, dest.bytes, source.memory, source.bytes);
+    return check_same_call(team, function, call, done);
+}
 
+// Runs body(group, offset of dest, offset of source) if both arrays are symmetric; reports a failure and returns its
+// code. `call` has the arguments that must be equal on all members. `in_place` allows that the arrays are the same.
+template <class Body>
 int run_collective(const char* function, const Result<Team*>& team, const Array& dest, const Array& source, Call call,
-                   const Collective& body, bool in_place) {
+                   const Body& body, bool in_place = false) {
     Status done = team.status();
     if (done.ok()) {
         const CollectiveCall in_progress(team.value()->calls(), function);
-        const auto to = offset_of(*runtime(), dest);
-        const auto from = offset_of(*runtime(), source);
-        done = !to.ok() ? to.status() : from.status();
-        if (done.ok() && !(in_place && dest.memory == source.memory))
-            done = check_no_overlap(*runtime(), dest.memory, dest.bytes, source.memory, source.bytes);
-        if (to.ok()) call.dest = to.value();
-        if (from.ok()) call.source = from.value();
-        done = check_same_call(*team.value(), function, call, done);
-        if (done.ok()) done = body(*team.value(), to.value(), from.value());
+        done = check_call(*runtime_unnoted(), *team.value(), function, dest, source, in_place, call);
+        if (done.ok()) done = body(*team.value(), call.dest, call.source);
     }
-    if (!done.ok()) fail(function, done);
+    if (!done.ok()) [[unlikely]]
+        fail(function, done);
     return static_cast<int>(done.code());
 }
+
+}  // namespace
 
 int broadcast_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
                   std::size_t size, int root, bool to_root) {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The common part of collectives over teams and over active sets: checks of arguments, and conversion of addresses to
-// offsets.
+// The common part of collectives over teams and over active sets.
 #pragma once
 
 #include <complex>
-#include <functional>
 #include <type_traits>
 
 #include "core/api/access.hpp"
@@ -13,20 +11,6 @@
 #include "npushmem/types.h"
 
 namespace npushmem::api {
-
-// An array of a collective call: its address here, and its bytes on this PE.
-struct Array {
-    const char* name;
-    const void* memory;
-    std::uint64_t bytes;
-};
-
-// Runs with the offsets of dest and source.
-using Collective = std::function<Status(coll::Group& group, std::uint64_t dest, std::uint64_t source)>;
-// Runs `body` if both arrays are symmetric; reports a failure and returns its code. `call` has the arguments that must
-// be equal on all members. `in_place` allows that the arrays are the same.
-int run_collective(const char* function, const Result<Team*>& team, const Array& dest, const Array& source, Call call,
-                   const Collective& body, bool in_place = false);
 
 // The representation of a type, for the kernels.
 template <class T>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/host_facts.hpp"
 #include "core/base/parking.hpp"
 
 namespace npushmem::coll {
@@ -64,68 +65,83 @@ Status CacheLineExchange::run(const std::byte* source, std::uint64_t step, std::
     return {};
 }
 
-// Acquire. Partner: the release store in publish(). This PE's next write into a cell follows the member's read.
-std::uint64_t BroadcastRing::last_acknowledged(int member) const {
-    return FutexCounter(rings_.of(member)).counter().load(std::memory_order_acquire);
+namespace {
+
+// The number at the head of a message.
+std::atomic_ref<std::uint64_t> header_of(std::byte* message) {
+    return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(message));
 }
 
-// Acquire. Partner: the release store in publish().
-bool BroadcastRing::has_arrived(int root) const {
-    return FutexCounter(cell(root, call_)).counter().load(std::memory_order_acquire) >= call_;
-}
+}  // namespace
 
-Status BroadcastRing::wait_for(FutexCounter line, std::uint64_t value, int member) {
-    // Acquire, as in last_acknowledged() and has_arrived().
-    const auto there = [&] { return line.counter().load(std::memory_order_acquire) >= value; };
-    return wait_at_line(*waiter_, line, there, {.what = "a small broadcast", .needs = members_, .timeout = timeout_},
-                        oversubscribed_, members_.at(member));
-}
-
-// Release. Partner: the acquire loads in last_acknowledged(), has_arrived() and wait_for(). The payload has been
-// written, or read, before. The check for sleepers needs a fence, which costs as much as the rest, so it runs only
-// where members sleep.
-void BroadcastRing::publish(FutexCounter line) {
-    line.counter().store(call_, std::memory_order_release);
+// Release. Partner: the acquire load in wait_until_acknowledged(): what this member has read may be overwritten. The
+// check for sleepers needs a fence, which costs as much as the rest, so it runs only where members sleep.
+void BroadcastRing::publish(FutexCounter line, std::uint64_t call) {
+    line.counter().store(call, std::memory_order_release);
     if (!oversubscribed_) return;
     full_fence();
     if (const std::uint32_t woken = wake_sleepers(line); woken != 0) waiter_->count_woken(woken);
 }
 
 Status BroadcastRing::wait_until_acknowledged(std::uint64_t call) {
-    std::uint64_t all = call_;
     for (int member = 0; member < members_.count; ++member) {
-        if (member == index_) continue;
-        if (last_acknowledged(member) < call)
-            if (Status waited = wait_for(FutexCounter(rings_.of(member)), call, member); !waited.ok()) return waited;
-        all = std::min(all, last_acknowledged(member));
+        const FutexCounter line = acknowledged(member);
+        // Acquire. Partner: the release store in publish().
+        const auto has_left = [&] { return line.counter().load(std::memory_order_acquire) >= call; };
+        if (has_left()) continue;
+        Status waited = wait_at_line(*waiter_, line, has_left,
+                                     {.what = "a small broadcast", .needs = members_, .timeout = timeout_},
+                                     oversubscribed_, members_.at(member));
+        if (!waited.ok()) return waited;
     }
-    acknowledged_by_all_ = all;
     return {};
 }
 
-Status BroadcastRing::send(const std::byte* source, std::uint64_t count) {
-    if (call_ > depth && acknowledged_by_all_ < call_ - depth)
-        if (Status waited = wait_until_acknowledged(call_ - depth); !waited.ok()) return waited;
-    std::byte* const there = cell(index_, call_);
-    std::memcpy(there + payload_offset, source, count);
-    publish(FutexCounter(there));
+// A root that fails stays where it is, so its next call does not overwrite what others may still read.
+Status BroadcastRing::enter_next_segment(int root) {
+    Place& place = places_[static_cast<std::size_t>(root)];
+    const auto next = static_cast<std::uint32_t>((place.segment + 1) % segments);
+    publish(acknowledged(index_), call_ - 1);
+    if (root == index_)
+        if (Status waited = wait_until_acknowledged(last_calls_[next]); !waited.ok()) return waited;
+    place = {next, 0};
     return {};
 }
 
-Status BroadcastRing::receive(std::byte* dest, std::uint64_t count, int root) {
-    if (!has_arrived(root))
-        if (Status waited = wait_for(FutexCounter(cell(root, call_)), call_, root); !waited.ok()) return waited;
-    if (dest != nullptr) std::memcpy(dest, cell(root, call_) + payload_offset, count);
+// Release. Partner: the acquire load in receive(). The published number follows: who reads it finds the header.
+void BroadcastRing::send(const std::byte* source, std::uint64_t count, std::byte* message) {
+    if (count > 0) std::memcpy(message + header_bytes, source, count);
+    header_of(message).store(call_, std::memory_order_release);
+    if (oversubscribed_) publish(published(index_), call_);
+}
+
+Status BroadcastRing::receive(std::byte* dest, std::uint64_t count, std::byte* message, int root) {
+    const auto has_arrived = [&] { return header_of(message).load(std::memory_order_acquire) == call_; };
+    if (!has_arrived()) {
+        Status waited = wait_at_line(*waiter_, published(root), has_arrived,
+                                     {.what = "a small broadcast", .needs = members_, .timeout = timeout_},
+                                     oversubscribed_, members_.at(root));
+        if (!waited.ok()) return waited;
+    }
+    if (dest != nullptr && count > 0) std::memcpy(dest, message + header_bytes, count);
     return {};
 }
 
 Status BroadcastRing::run(const std::byte* source, std::byte* dest, std::uint64_t count, int root) {
     ++call_;
-    Status done = index_ == root ? send(source, count) : receive(dest, count, root);
-    if (!done.ok()) return done;
+    Place& place = places_[static_cast<std::size_t>(root)];
+    const std::uint64_t length = rounded_up(header_bytes + count, 8);
+    if (place.used + length > segment_bytes)
+        if (Status entered = enter_next_segment(root); !entered.ok()) return entered;
+    std::byte* const message = at(root, place);
+    place.used += static_cast<std::uint32_t>(length);
+    if (index_ != root) return receive(dest, count, message, root);
+    last_calls_[place.segment] = call_;
+    // Relaxed: the message's header publishes it.
+    if (place.used + header_bytes <= segment_bytes) header_of(at(root, place)).store(0, std::memory_order_relaxed);
+    send(source, count, message);
     // The root copies its own source; dest may be the source.
-    if (index_ == root && dest != nullptr && dest != source) std::memcpy(dest, source, count);
-    if (call_ % acknowledge_every == 0) publish(FutexCounter(rings_.of(index_)));
+    if (dest != nullptr && dest != source && count > 0) std::memcpy(dest, source, count);
     return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -87,29 +88,33 @@ private:
     bool sleepers_woken_ = false;  // sleepers of this call
 };
 
-// Small broadcasts without a barrier in between. Each member has a ring of cells in its own memory. As a root, it
+// Small broadcasts without a barrier in between. Each member has a ring of messages in its own memory. As a root, it
 // writes its payload there once, and the others read it. For one member; one thread at a time. All members map each
 // other.
 //
-//     of each member, all zero at first:
-//     | a FutexCounter: the last call that it has acknowledged | cells 0 .. depth - 1 |
-//     a cell: 0..63 a FutexCounter whose value is the call's number, with the payload from byte 16 on; more lines of it
+//     of each member, all zero at first: | acknowledgements | publications | segments of messages |
+//     acknowledgements: a FutexCounter, the last call that the member has left
+//     publications: a FutexCounter, the member's last call as a root; kept only where members sleep, which they do here
+//     a message: the call's number, 8 bytes | payload, padded to 8 bytes
 //
-// Call k uses the root's cell k % depth, whichever member is the root. So the root overwrites its payloads of `depth`
-// calls ago or earlier, which all members must have left. Members acknowledge only every `acknowledge_every`-th call.
-// This suffices: an awaited member can reach call k - 1 without the root, and call k - depth is older than its last
-// acknowledged call. The root checks the acknowledgements when it reuses cells, and is at most `depth` calls ahead of
-// the slowest member.
+// Messages follow each other without gaps, so that one transfer between caches carries several short ones. A message
+// that does not fit into the rest of its segment begins the next one. Calls and their sizes are equal on all members,
+// so each member knows where the next message of every root begins. A header that is awaited never holds payload: the
+// first header of a segment is always a header, and the root clears each other one before it publishes the message
+// before it.
+//
+// A root that enters a segment overwrites its messages of the lap before, which all members must have left. Members
+// acknowledge the calls before each call that enters a segment of any root. This suffices: they have acknowledged the
+// last message of a segment when the root has entered the one behind it, a lap ago.
 class BroadcastRing {
 public:
-    static constexpr int max_members = 64;  // a root that reuses its cells reads a line of each
-    static constexpr std::uint64_t depth = 32;
-    static constexpr std::uint64_t acknowledge_every = depth / 4;
-    static constexpr std::uint64_t cell_bytes = 576;
-    static constexpr std::uint64_t payload_offset = 16;
-    static constexpr std::uint64_t max_payload = cell_bytes - payload_offset;
-    static constexpr std::uint64_t bytes =
-        FutexCounter::bytes + depth * cell_bytes;  // of each member, aligned to a line
+    static constexpr int max_members = 64;  // a root that enters a segment reads a line of each
+    static constexpr std::uint64_t segments = 4;
+    static constexpr std::uint64_t segment_bytes = 4096;
+    static constexpr std::uint64_t header_bytes = 8;
+    static constexpr std::uint64_t max_payload = 560;
+    // Of each member, aligned to a line.
+    static constexpr std::uint64_t bytes = 2 * FutexCounter::bytes + segments * segment_bytes;
 
     // `rings` locates each member's ring. `oversubscribed`, equal on all members: there are more PEs than cores, so
     // waiting members sleep and are woken. The waiter must outlive this. `timeout` 0: none.
@@ -123,22 +128,27 @@ public:
           timeout_(timeout) {}
 
     // Collective. Copies `count` bytes, at most `max_payload`, from the root's source to every member's dest; null
-    // dest: no copy. On return the root has called it; the root waits only for members `depth` calls behind.
+    // dest: no copy. On return the root has called it; the root waits only for members that are a ring behind.
     Status run(const std::byte* source, std::byte* dest, std::uint64_t count, int root);
 
 private:
-    [[nodiscard]] std::byte* cell(int root, std::uint64_t call) const {
-        return rings_.of(root) + FutexCounter::bytes + call % depth * cell_bytes;
+    // Where the next message of a root begins.
+    struct Place {
+        std::uint32_t segment = 0;
+        std::uint32_t used = 0;  // bytes of the segment
+    };
+
+    [[nodiscard]] FutexCounter acknowledged(int member) const { return FutexCounter(rings_.of(member)); }
+    [[nodiscard]] FutexCounter published(int root) const { return FutexCounter(rings_.of(root) + FutexCounter::bytes); }
+    [[nodiscard]] std::byte* at(int root, const Place& place) const {
+        return rings_.of(root) + 2 * FutexCounter::bytes + place.segment * segment_bytes + place.used;
     }
-    [[nodiscard]] std::uint64_t last_acknowledged(int member) const;
-    Status send(const std::byte* source, std::uint64_t count);
-    Status receive(std::byte* dest, std::uint64_t count, int root);
+    Status enter_next_segment(int root);
+    void send(const std::byte* source, std::uint64_t count, std::byte* message);
+    Status receive(std::byte* dest, std::uint64_t count, std::byte* message, int root);
     Status wait_until_acknowledged(std::uint64_t call);
-    // Stores this call's number in the line and wakes the members that sleep on it.
-    void publish(FutexCounter line);
-    [[nodiscard]] bool has_arrived(int root) const;
-    // Waits until the line's value is at least this.
-    Status wait_for(FutexCounter line, std::uint64_t value, int member);
+    // Stores a call's number in the line and wakes the members that sleep on it.
+    void publish(FutexCounter line, std::uint64_t call);
 
     barrier::MemberStates rings_;
     PeRange members_;
@@ -147,7 +157,8 @@ private:
     const Waiter* waiter_;
     std::chrono::nanoseconds timeout_;
     std::uint64_t call_ = 0;
-    std::uint64_t acknowledged_by_all_ = 0;  // all members have left this call
+    std::array<Place, max_members> places_{};           // of each root
+    std::array<std::uint64_t, segments> last_calls_{};  // of this member as a root, in each segment
 };
 
 }  // namespace npushmem::coll

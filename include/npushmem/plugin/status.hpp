@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,20 +66,29 @@ constexpr std::string_view name_of(Code code) {
 class [[nodiscard]] Status {
 public:
     Status() = default;
-    Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+    Status(Code code, std::string message)
+        : code_(code), message_(message.empty() ? nullptr : std::make_unique<std::string>(std::move(message))) {}
+    Status(const Status& other) : Status(other.code_, other.message()) {}
+    Status(Status&&) = default;
+    Status& operator=(const Status& other) { return *this = Status(other); }
+    Status& operator=(Status&&) = default;
+    ~Status() = default;
 
     [[nodiscard]] bool ok() const { return code_ == Code::ok; }
     [[nodiscard]] Code code() const { return code_; }
-    [[nodiscard]] const std::string& message() const { return message_; }
+    [[nodiscard]] const std::string& message() const {
+        static const std::string none;
+        return message_ ? *message_ : none;
+    }
 
     // Returns the same failure with a prefix: "<what>: <message>".
     [[nodiscard]] Status within(std::string_view what) const {
-        return ok() ? Status{} : Status{code_, std::string(what) + ": " + message_};
+        return ok() ? Status{} : Status{code_, std::string(what) + ": " + message()};
     }
 
 private:
     Code code_ = Code::ok;
-    std::string message_;
+    std::unique_ptr<const std::string> message_;  // null: empty. A success is cheap to return
 };
 
 // A value, or the Status with the reason why there is none.

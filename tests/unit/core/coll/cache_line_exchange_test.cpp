@@ -181,32 +181,57 @@ TEST(BroadcastRing, ARootWithoutADestSendsToTheOthersOnly) {
     EXPECT_EQ(dest, source);
 }
 
-TEST(BroadcastRing, ARootIsAtMostDepthCallsAhead) {
+constexpr std::uint64_t calls_in_ring =
+    BroadcastRing::segments * BroadcastRing::segment_bytes / (2 * BroadcastRing::header_bytes);  // of 1 to 8 bytes
+
+TEST(BroadcastRing, ARootIsAtMostARingAhead) {
     BroadcastRingMembers members(2, yields, false);
     BroadcastRing root = members.member(0, std::chrono::milliseconds{5});
     BroadcastRing other = members.member(1, std::chrono::milliseconds{5});
-    for (std::uint64_t call = 0; call < BroadcastRing::depth; ++call) {
-        const auto payload = static_cast<std::byte>(call + 1);
-        EXPECT_TRUE(root.run(&payload, nullptr, 1, 0).ok()) << call;
+    for (std::uint64_t call = 0; call < calls_in_ring; ++call) {
+        const std::uint64_t payload = call + 1;
+        EXPECT_TRUE(root.run(reinterpret_cast<const std::byte*>(&payload), nullptr, sizeof payload, 0).ok()) << call;
     }
     const std::byte late{99};
-    const Status status = root.run(&late, nullptr, 1, 0);
-    EXPECT_EQ(status.code(), Code::timeout);
-    EXPECT_THAT(status.message(), AllOf(HasSubstr("a small broadcast"), HasSubstr("received nothing from PE 1")));
-    for (std::uint64_t call = 0; call < BroadcastRing::depth; ++call) {
-        std::byte dest{};
-        ASSERT_TRUE(other.run(nullptr, &dest, 1, 0).ok());
-        EXPECT_EQ(dest, static_cast<std::byte>(call + 1));
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        const Status status = root.run(&late, nullptr, 1, 0);
+        EXPECT_EQ(status.code(), Code::timeout);
+        EXPECT_THAT(status.message(), AllOf(HasSubstr("a small broadcast"), HasSubstr("received nothing from PE 1")));
+    }
+    for (std::uint64_t call = 0; call < calls_in_ring; ++call) {
+        std::uint64_t dest = 0;
+        ASSERT_TRUE(other.run(nullptr, reinterpret_cast<std::byte*>(&dest), sizeof dest, 0).ok());
+        EXPECT_EQ(dest, call + 1);
     }
 }
 
-// A root reuses its cells without waiting when the others have read all and acknowledged it some calls ago.
+// In the second lap a header is awaited where a payload of the first lap was.
+TEST(BroadcastRing, APayloadDoesNotPassForAHeader) {
+    BroadcastRingMembers members(2, yields, false);
+    BroadcastRing root = members.member(0, std::chrono::milliseconds{5});
+    BroadcastRing other = members.member(1, std::chrono::milliseconds{5});
+    constexpr std::uint64_t max_words = BroadcastRing::max_payload / 8;
+    constexpr std::uint64_t calls_of_lap =
+        BroadcastRing::segments * (BroadcastRing::segment_bytes / (8 * max_words + 8));
+    std::array<std::uint64_t, max_words> payload{};
+    std::array<std::uint64_t, max_words> dest{};
+    const auto bytes_of = [](std::uint64_t* words) { return reinterpret_cast<std::byte*>(words); };
+    payload.fill(calls_of_lap + 2);  // the number of the call that nobody sends
+    for (std::uint64_t call = 1; call <= calls_of_lap + 1; ++call) {
+        const std::uint64_t bytes = call <= calls_of_lap ? sizeof payload : 40;
+        ASSERT_TRUE(root.run(bytes_of(payload.data()), nullptr, bytes, 0).ok());
+        ASSERT_TRUE(other.run(nullptr, bytes_of(dest.data()), bytes, 0).ok());
+    }
+    EXPECT_EQ(other.run(nullptr, bytes_of(dest.data()), 8, 0).code(), Code::timeout);
+}
+
+// A root reuses its ring without waiting when the others have read all.
 TEST(BroadcastRing, NeverWaitsForAMemberThatHasReadAll) {
     for (const int roots : {1, 2}) {
         BroadcastRingMembers members(2, yields, false);
         std::array<BroadcastRing, 2> ring{members.member(0, std::chrono::milliseconds{5}),
                                           members.member(1, std::chrono::milliseconds{5})};
-        for (int call = 0; call < 300; ++call) {
+        for (int call = 0; call < 3000; ++call) {
             const auto root = static_cast<std::size_t>(call % roots);
             const auto payload = static_cast<std::byte>(call);
             std::byte dest{};
