@@ -120,7 +120,7 @@ TEST_F(WaitRecorderTest, ReportsOncePerPeriod) {
     start(60s);
     EXPECT_THAT(errors_of([&] { wait(waiter_, 59s, {.what = "a barrier"}); }), IsEmpty());
     const std::string once = errors_of([&] { wait(waiter_, 100s, {.what = "a barrier"}); });
-    EXPECT_THAT(once, HasSubstr("PE 1 has waited 60."));
+    EXPECT_THAT(once, HasSubstr("PE 1 has waited 60.1 s for a barrier"));
     EXPECT_THAT(once, HasSubstr("PE 2 has no long wait in the library"));
     EXPECT_THAT(once, HasSubstr("PEs 0,3 run on other hosts, whose reports cover them; PE 3 is lost"));
     EXPECT_THAT(once, Not(HasSubstr("waited 120")));
