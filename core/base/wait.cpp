@@ -128,8 +128,8 @@ bool BackoffState::sleep() {
 // A wait that has lasted long may end a little later, and costs less. Progress is driven at the pace of the budget.
 nanoseconds BackoffState::longest_nap() const {
     if (has_progress()) return waiter_.budget_.longest_sleep;
-    return std::clamp<nanoseconds>((now_ - *started_) / naps_per_wait, waiter_.budget_.longest_sleep,
-                                   max_liveness_check_interval);
+    const nanoseconds share = std::min<nanoseconds>((now_ - *started_) / naps_per_wait, max_liveness_check_interval);
+    return std::max(share, waiter_.budget_.longest_sleep);
 }
 
 nanoseconds BackoffState::sleep_length() const {
