@@ -313,10 +313,7 @@ private:
 
 inline Case case_of(std::uint64_t seed, int ranks) {
     std::mt19937_64 random(seed);
-    const auto one_of = [&](auto... values) {
-        const std::array all{values...};
-        return all[random() % all.size()];
-    };
+    const auto one_of = [&](auto... values) { return drawn(random, values...); };
     Case c;
     c.seed = seed;
     c.ranks = ranks;
@@ -339,7 +336,21 @@ inline Case case_of(std::uint64_t seed, int ranks) {
     c.absent = one_of(0.0, 0.3, 1.0);
     c.crowded = random() % 4 == 0;
     c.special = random() % 3 == 0;
-    // All PEs have equal symmetric memory.
+    return c;
+}
+
+// A small layer in mode direct, with two choices of each token.
+inline Case direct_case(std::uint64_t seed, int ranks, std::int32_t rows, std::int32_t experts,
+                        std::int32_t alignment) {
+    Case c = case_of(seed, ranks);
+    c.config.rows = rows;
+    c.config.mode = NPUSHMEMX_MOE_DIRECT;
+    c.config.experts = experts;
+    c.config.top_k = 2;
+    c.config.expert_alignment = alignment;
+    c.config.max_tokens = 9;
+    c.config.capacity = 9 * 2 * ranks + alignment * experts;
+    c.crowded = false;
     return c;
 }
 

@@ -19,16 +19,8 @@ namespace {
 
 // Layouts that do not fit, or not each other. The layer works again afterwards.
 void test_refusals(Checker& check, const Job& job) {
-    Case c = case_of(5, job.npes);
-    c.config.rows = NPUSHMEMX_MOE_ROW_PER_CHOICE;
-    c.config.mode = NPUSHMEMX_MOE_DIRECT;
-    c.config.experts = 6;
-    c.config.top_k = 2;
-    c.config.expert_alignment = 2;
-    c.config.max_tokens = 9;
-    c.config.capacity = 9 * 2 * job.npes + 2 * 6;
+    Case c = direct_case(5, job.npes, NPUSHMEMX_MOE_ROW_PER_CHOICE, 6, 2);
     c.absent = 0;
-    c.crowded = false;
     LayoutLayer layer(check, c, job.me);
     if (!layer.open()) return;
     npushmemx_moe_layout_t* none = nullptr;

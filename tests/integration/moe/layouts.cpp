@@ -37,16 +37,8 @@ void test_shapes(Checker& check, const Job& job, std::uint64_t shapes) {
 // Layouts of a layer with quantized rows, used in one without, with longer rows; after the first one is gone.
 void test_other_handle(Checker& check, const Job& job) {
     for (const std::int32_t rows : {NPUSHMEMX_MOE_ROW_PER_CHOICE, NPUSHMEMX_MOE_ROW_PER_RANK}) {
-        Case c = case_of(11, job.npes);
-        c.config.rows = rows;
-        c.config.mode = NPUSHMEMX_MOE_DIRECT;
-        c.config.experts = 8;
-        c.config.top_k = 2;
-        c.config.expert_alignment = 4;
-        c.config.max_tokens = 9;
-        c.config.capacity = 9 * 2 * job.npes + 4 * 8;
+        Case c = direct_case(11, job.npes, rows, 8, 4);
         c.absent = 0.2;
-        c.crowded = false;
         npushmemx_moe_layout_t* layout = nullptr;
         Case quantized = c;
         quantized.config.dispatch_type = NPUSHMEMX_MOE_E4M3;

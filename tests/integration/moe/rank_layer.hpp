@@ -20,6 +20,12 @@
 
 namespace npushmem::api_test {
 
+template <class Random, class... Values>
+auto drawn(Random& random, Values... values) {
+    const std::array all{values...};
+    return all[random() % all.size()];
+}
+
 // A half by its definition: 10 bits of fraction, from 2^-14 on; 2^-24 is the smallest number.
 inline std::uint32_t encoded_half(float value) {
     if (std::isnan(value)) return 0x7E00;

@@ -22,10 +22,7 @@ namespace {
 
 Case case_of(std::uint64_t seed, int ranks) {
     std::mt19937_64 random(seed);
-    const auto one_of = [&](auto... values) {
-        const std::array all{values...};
-        return all[random() % all.size()];
-    };
+    const auto one_of = [&](auto... values) { return drawn(random, values...); };
     Case c;
     c.seed = seed;
     c.ranks = ranks;
