@@ -83,16 +83,19 @@ void BroadcastRing::publish(FutexCounter line, std::uint64_t call) {
     if (const std::uint32_t woken = wake_sleepers(line); woken != 0) waiter_->count_woken(woken);
 }
 
+template <class Ready>
+Status BroadcastRing::wait_for(const Ready& ready, FutexCounter line, int member) {
+    if (ready()) return {};
+    return wait_at_line(*waiter_, line, ready, {.what = "a small broadcast", .needs = members_, .timeout = timeout_},
+                        oversubscribed_, members_.at(member));
+}
+
 Status BroadcastRing::wait_until_acknowledged(std::uint64_t call) {
     for (int member = 0; member < members_.count; ++member) {
         const FutexCounter line = acknowledged(member);
         // Acquire. Partner: the release store in publish().
         const auto has_left = [&] { return line.counter().load(std::memory_order_acquire) >= call; };
-        if (has_left()) continue;
-        Status waited = wait_at_line(*waiter_, line, has_left,
-                                     {.what = "a small broadcast", .needs = members_, .timeout = timeout_},
-                                     oversubscribed_, members_.at(member));
-        if (!waited.ok()) return waited;
+        if (Status waited = wait_for(has_left, line, member); !waited.ok()) return waited;
     }
     return {};
 }
@@ -117,12 +120,7 @@ void BroadcastRing::send(const std::byte* source, std::uint64_t count, std::byte
 
 Status BroadcastRing::receive(std::byte* dest, std::uint64_t count, std::byte* message, int root) {
     const auto has_arrived = [&] { return header_of(message).load(std::memory_order_acquire) == call_; };
-    if (!has_arrived()) {
-        Status waited = wait_at_line(*waiter_, published(root), has_arrived,
-                                     {.what = "a small broadcast", .needs = members_, .timeout = timeout_},
-                                     oversubscribed_, members_.at(root));
-        if (!waited.ok()) return waited;
-    }
+    if (Status waited = wait_for(has_arrived, published(root), root); !waited.ok()) return waited;
     if (dest != nullptr && count > 0) std::memcpy(dest, message + header_bytes, count);
     return {};
 }

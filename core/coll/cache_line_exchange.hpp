@@ -147,6 +147,9 @@ private:
     void send(const std::byte* source, std::uint64_t count, std::byte* message);
     Status receive(std::byte* dest, std::uint64_t count, std::byte* message, int root);
     Status wait_until_acknowledged(std::uint64_t call);
+    // Waits for a store by a member, which wakes the sleepers of `line`.
+    template <class Ready>
+    Status wait_for(const Ready& ready, FutexCounter line, int member);
     // Stores a call's number in the line and wakes the members that sleep on it.
     void publish(FutexCounter line, std::uint64_t call);
 
