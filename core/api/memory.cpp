@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "core/api/access.hpp"
+#include "core/base/host_facts.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
@@ -64,8 +65,10 @@ void* npushmem_align(size_t alignment, size_t bytes) {
     return nullptr;
 }
 
-void* npushmem_malloc_with_hints(size_t bytes, long /*hints*/) {
-    return allocate(__func__, HeapCall::malloc, bytes, Allocator::default_alignment);
+void* npushmem_malloc_with_hints(size_t bytes, long hints) {
+    const bool huge = (hints & NPUSHMEMX_MALLOC_HUGE_PAGES) != 0 && bytes >= huge_page_bytes;
+    return huge ? allocate(__func__, HeapCall::align, bytes, huge_page_bytes)
+                : allocate(__func__, HeapCall::malloc, bytes, Allocator::default_alignment);
 }
 
 void npushmem_free(void* object) {

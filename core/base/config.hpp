@@ -95,6 +95,7 @@ struct Settings {
     // memory
     ByteCount symmetric_size;
     std::string heap_dir;
+    bool huge_pages = true;
     bool share_between_containers = true;
     bool static_data = true;
     // topology

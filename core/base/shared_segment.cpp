@@ -29,6 +29,10 @@ namespace {
 // Large ranges are committed in pieces, so that a range that will not fit fails before it has taken all memory.
 constexpr std::uint64_t piece_bytes = 64ULL << 20;
 
+#ifndef MADV_COLLAPSE  // not in the headers of every supported C library
+constexpr int MADV_COLLAPSE = 25;
+#endif
+
 // Memory left to the rest of the machine; below it the kernel starts to kill processes.
 std::uint64_t reserve_of(const AvailableMemory& room) { return std::min<std::uint64_t>(256ULL << 20, room.total / 50); }
 
@@ -145,6 +149,13 @@ Result<SharedSegment> SharedSegment::create(std::uint64_t bytes, const std::stri
 
 namespace {
 
+// Returns the error number of the failure, or 0.
+int allocate_pages(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
+    while (fallocate(descriptor, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0)
+        if (errno != EINTR) return errno;
+    return 0;
+}
+
 Result<FileDescriptor> open_expected(const SegmentHandle& handle, const std::string& path) {
     FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!file.valid())
@@ -206,6 +217,8 @@ SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
     std::swap(base_, other.base_);
     std::swap(where_, other.where_);
     std::swap(retains_pages_, other.retains_pages_);
+    std::swap(uses_huge_pages_, other.uses_huge_pages_);
+    std::swap(huge_bytes_, other.huge_bytes_);
     std::swap(allowance_, other.allowance_);
     return *this;
 }
@@ -287,7 +300,8 @@ Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chr
     for (std::uint64_t done = 0; done < bytes; checked = std::min(piece_bytes, bytes - done)) {
         // Checked for the whole, then for every piece: other programs allocate memory meanwhile.
         const auto room = check_room(checked, bytes);
-        const std::uint64_t piece = std::min(piece_bytes, bytes - done);
+        // Pieces end at multiples of their size, so that no huge page is in two.
+        const std::uint64_t piece = std::min(piece_bytes - (offset + done) % piece_bytes, bytes - done);
         const Status committed = room.ok() ? commit_piece(offset + done, piece, bytes) : room.status();
         if (!committed.ok()) {
             if (done > 0 && !retains_pages_) decommit(offset, done);
@@ -300,13 +314,23 @@ Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chr
     return {};
 }
 
+// Linux makes a huge page of one small page and a hole without copying. Returns the bytes of the huge pages.
+std::uint64_t SharedSegment::commit_huge_pages(std::uint64_t offset, std::uint64_t bytes) {
+    const std::uint64_t begin = rounded_up(offset, huge_page_bytes);
+    std::uint64_t at = begin;
+    while (at + huge_page_bytes <= offset + bytes && allocate_pages(descriptor_.get(), at, page_bytes()) == 0 &&
+           ::madvise(base_ + at, huge_page_bytes, MADV_COLLAPSE) == 0)
+        at += huge_page_bytes;
+    return at - begin;
+}
+
 Status SharedSegment::commit_piece(std::uint64_t offset, std::uint64_t bytes, std::uint64_t wanted) {
-    int result = 0;
-    while ((result = fallocate(descriptor_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes))) != 0 &&
-           errno == EINTR) {
-    }
-    if (result == 0) return {};
-    const int error = errno;
+    const std::uint64_t huge = uses_huge_pages_ ? commit_huge_pages(offset, bytes) : 0;
+    const int error = allocate_pages(descriptor_.get(), offset, bytes);
+    if (error == 0) huge_bytes_ += huge;
+    if (error == 0) return {};
+    // fallocate has taken back only what it added itself.
+    if (uses_huge_pages_ && bytes >= huge_page_bytes && !retains_pages_) decommit(offset, bytes);
     struct statvfs space {};
     const std::string left = fstatvfs(descriptor_.get(), &space) == 0 && space.f_blocks > 0
                                  ? fmt::format(" ({} of {} free)", format_size(space.f_bavail * space.f_frsize),

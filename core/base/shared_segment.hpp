@@ -64,6 +64,12 @@ public:
     // quarter of the memory that it reserves for the system, by any process, without lock and check.
     Status commit(std::uint64_t offset, std::uint64_t bytes,
                   std::chrono::milliseconds lock_timeout = std::chrono::minutes(1));
+    // From now on commits each whole huge page of a range as one, whatever the machine's setting for shared memory, as
+    // long as Linux (6.1 or later) has one free. Also zeroes it, so that the first access finds it ready. Its memory is
+    // on the NUMA node of the PE that commits.
+    void use_huge_pages() { uses_huge_pages_ = true; }
+    // Returns how many bytes this process has committed so.
+    [[nodiscard]] std::uint64_t huge_bytes() const { return huge_bytes_; }
     // Uses a word of zeros that all processes of the segment share for the allowance, in bytes.
     void share_allowance(std::uint64_t& word) { allowance_ = &word; }
     // Takes a lock that the process holds as long as it lives and has the segment open. `slot`: any number.
@@ -86,6 +92,7 @@ private:
     static Result<SharedSegment> attach_file(const SegmentHandle& handle, const std::string& path);
     Status map();
     Status commit_piece(std::uint64_t offset, std::uint64_t bytes, std::uint64_t wanted);
+    std::uint64_t commit_huge_pages(std::uint64_t offset, std::uint64_t bytes);
     bool take_allowance(std::uint64_t bytes);
 
     FileDescriptor descriptor_;
@@ -94,6 +101,8 @@ private:
     std::byte* base_ = nullptr;
     std::string where_;  // for messages: the backing store
     bool retains_pages_ = false;
+    bool uses_huge_pages_ = false;
+    std::uint64_t huge_bytes_ = 0;
     std::uint64_t* allowance_ = nullptr;  // in the segment
 };
 

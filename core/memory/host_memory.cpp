@@ -16,8 +16,6 @@ namespace npushmem {
 
 namespace {
 
-constexpr std::uint64_t huge_page = 2ULL << 20;
-
 std::uint64_t stride_of(std::uint64_t slice_bytes) {
     return rounded_up(slice_bytes, HostMemory::slice_alignment(slice_bytes));
 }
@@ -38,7 +36,7 @@ Result<std::uint64_t> segment_bytes(std::uint64_t slice_bytes, int local_pes) {
 }  // namespace
 
 std::uint64_t HostMemory::slice_alignment(std::uint64_t slice_bytes) {
-    return std::bit_ceil(std::clamp(slice_bytes, huge_page, SharedSegment::alignment));
+    return std::bit_ceil(std::clamp(slice_bytes, huge_page_bytes, SharedSegment::alignment));
 }
 
 std::uint64_t HostMemoryLayout::control_offset(int local_pe) const {

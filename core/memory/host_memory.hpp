@@ -63,6 +63,7 @@ public:
     Status commit(int local_pe, std::uint64_t offset, std::uint64_t bytes);
     void decommit(int local_pe, std::uint64_t offset, std::uint64_t bytes);
     void retain_pages() { segment_.retain_pages(); }
+    void use_huge_pages() { segment_.use_huge_pages(); }
 
     // Describes a slice to the transports, which make it accessible.
     [[nodiscard]] npushmem_memory describe_slice(int local_pe, std::uint64_t slice_bytes) const;

@@ -18,8 +18,6 @@ namespace npushmem {
 
 namespace {
 
-constexpr std::uint64_t huge_page_bytes = 2ULL << 20;
-
 // Files of huge pages need the alignment of huge pages.
 std::uint64_t alignment_of(std::uint64_t bytes) {
     return bytes % huge_page_bytes == 0 ? huge_page_bytes : page_bytes();

@@ -17,7 +17,7 @@ Status MappedSlices::create(const Settings& settings) {
     const std::uint64_t statics_offset =
         SymmetricHeap::slice_bytes(settings.symmetric_size.value) + TeamTable::pool_bytes;
     const std::uint64_t slice = statics_offset + statics_bytes;
-    if (Status opened = open_host_memory(slice, settings.heap_dir); !opened.ok()) return opened;
+    if (Status opened = open_host_memory(slice, settings); !opened.ok()) return opened;
     auto heap = SymmetricHeap::create(*memory_, job_.local_index(), slice, TeamTable::pool_bytes + statics_bytes);
     if (!heap.ok()) return heap.status();
     heap_ = std::make_unique<SymmetricHeap>(std::move(heap).value());
@@ -30,12 +30,12 @@ Status MappedSlices::create(const Settings& settings) {
 }
 
 // The host's first PE creates the segment; the others join it with the handle that they gather.
-Status MappedSlices::open_host_memory(std::uint64_t slice_bytes, const std::string& folder) {
+Status MappedSlices::open_host_memory(std::uint64_t slice_bytes, const Settings& settings) {
     const auto local = job_.local_pes();
     const auto local_pes = static_cast<int>(local.size());
     SegmentHandle handle;
     if (local[0] == job_.my_pe()) {
-        auto made = HostMemory::create(slice_bytes, local_pes, folder);
+        auto made = HostMemory::create(slice_bytes, local_pes, settings.heap_dir);
         if (!made.ok()) return made.status();
         memory_ = std::make_unique<HostMemory>(std::move(made).value());
         handle = memory_->handle();
@@ -49,6 +49,7 @@ Status MappedSlices::open_host_memory(std::uint64_t slice_bytes, const std::stri
         if (!joined.ok()) return joined.status();
         memory_ = std::make_unique<HostMemory>(std::move(joined).value());
     }
+    if (settings.huge_pages) memory_->use_huge_pages();
     const bool hidden = std::ranges::any_of(local, [this](int pe) { return !job_.sees_process_of(pe); });
     return hidden ? memory_->show_life(job_.local_index()) : Status{};
 }

@@ -57,7 +57,7 @@ public:
     [[nodiscard]] bool has_ended_unseen(int pe) const;
 
 private:
-    Status open_host_memory(std::uint64_t slice_bytes, const std::string& folder);
+    Status open_host_memory(std::uint64_t slice_bytes, const Settings& settings);
     [[nodiscard]] Result<SharedSegment> attach(const SegmentHandle& handle) const;
     void init_control(std::uint64_t slice_bytes);
     // Returns whether the local PEs are consecutive and their slices are where the host's memory places them.

@@ -187,14 +187,22 @@ Check check_overcommit(const Examined& examined) {
 }
 
 Check check_huge_pages(const Examined& examined) {
+    Check check{"huge pages", Severity::ok, {}, "speed of large transfers and of access at random", {}};
+    if (examined.settings.huge_pages && examined.system.memory.commits_huge_pages) {
+        check.found = "each whole 2 MiB of an object is a huge page";
+        return check;
+    }
     const std::string& mode = examined.system.memory.huge_pages;
     const bool used = mode == "always" || mode == "within_size" || mode == "force";
-    return {"huge pages", Severity::ok,
-            mode.empty() ? "mode of shared memory unknown"
-                         : fmt::format("transparent huge pages of shared memory: {}; the heap uses {} pages", mode,
-                                       used ? "huge" : "small"),
-            "speed of large transfers",
-            used || mode.empty() ? "" : "echo within_size > /sys/kernel/mm/transparent_hugepage/shmem_enabled"};
+    check.found =
+        fmt::format("{}; transparent huge pages of shared memory: {}; the heap uses {} pages",
+                    examined.settings.huge_pages ? "Linux gave no huge page on request" : "NPUSHMEM_HUGE_PAGES is 0",
+                    mode.empty() ? "unknown" : mode, used ? "huge" : "small");
+    if (used) return check;
+    check.remedy = examined.settings.huge_pages ? "use Linux 6.1 or later; or echo within_size > "
+                                                  "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
+                                                : "unset NPUSHMEM_HUGE_PAGES";
+    return check;
 }
 
 Check check_cpus(const Examined& examined) {

@@ -191,6 +191,13 @@ std::string shared_memory_failure() {
                        handle.descriptor);
 }
 
+bool commits_huge_pages(const std::string& folder) {
+    auto segment = SharedSegment::create(huge_page_bytes, folder);
+    if (!segment.ok()) return false;
+    segment.value().use_huge_pages();
+    return segment.value().commit(0, huge_page_bytes).ok() && segment.value().huge_bytes() > 0;
+}
+
 std::string userfaultfd_failure() {
     const FileDescriptor made(
         static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY)));
@@ -277,6 +284,7 @@ SystemFacts gather_facts(const Settings& settings, const Installation& installat
     facts.quota = cpus.quota;
     facts.memory = memory_facts(read);
     facts.shm = folder_facts("/dev/shm");
+    facts.memory.commits_huge_pages = commits_huge_pages(settings.heap_dir);
     if (!settings.heap_dir.empty()) facts.heap_dir = folder_facts(settings.heap_dir);
     facts.kernel = kernel_facts();
     facts.ptrace_scope = number_in(read("/proc/sys/kernel/yama/ptrace_scope"));

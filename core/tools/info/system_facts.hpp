@@ -68,6 +68,7 @@ struct MemoryFacts {
     std::optional<std::int64_t> overcommit;  // /proc/sys/vm/overcommit_memory
     std::uint64_t commit_limit = 0;          // bytes; counts with overcommit mode 2 only
     std::uint64_t committed = 0;
+    bool commits_huge_pages = false;  // SharedSegment::use_huge_pages has an effect on a heap in NPUSHMEM_HEAP_DIR
     std::string huge_pages;  // mode of transparent huge pages of shared memory: "never", "within_size"; empty: unknown
 };
 

@@ -61,7 +61,8 @@ NPUSHMEM_PLAIN(align, void*, (alignment, bytes), size_t alignment, size_t bytes)
 NPUSHMEM_PLAIN(realloc, void*, (object, bytes), void* object, size_t bytes)
 /* NULL does nothing. Waits for all PEs before the memory can be used again. */
 NPUSHMEM_PLAIN(free, void, (object), void* object)
-/* hints: of NPUSHMEM_MALLOC_...; neither known nor unknown hints change the use of the object. */
+/* hints: of NPUSHMEM_MALLOC_... and NPUSHMEMX_MALLOC_HUGE_PAGES; neither known nor unknown hints change the use of the
+ * object. */
 NPUSHMEM_PLAIN(malloc_with_hints, void*, (bytes, hints), size_t bytes, long hints)
 /* Returns the address at which this PE can load and store PE `pe`'s copy of a symmetric object; NULL if its memory
  * cannot be mapped or the arguments are wrong (the latter with a report). Fence and quiet order stores through it like

@@ -72,6 +72,14 @@ void test_hints(Checker& check, const Job& job) {
         test_symmetric(check, job, "malloc_with_hints", object, 128);
         npushmem_free(object);
     }
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{3} << 20}) {
+        void* before = npushmem_malloc(64);
+        void* object = npushmem_malloc_with_hints(bytes, NPUSHMEMX_MALLOC_HUGE_PAGES);
+        test_symmetric(check, job, "malloc_with_hints of huge pages", object, bytes);
+        if (bytes > 1) check.equal("the alignment of huge pages", std::uint64_t{0}, address(object) % (2U << 20));
+        npushmem_free(object);
+        npushmem_free(before);
+    }
     check.no_error("malloc_with_hints");
 }
 

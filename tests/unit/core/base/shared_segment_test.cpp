@@ -11,11 +11,15 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cinttypes>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string>
 
 #include "core/base/host_facts.hpp"
 #include "tests/fakes/qemu_user.hpp"
@@ -241,6 +245,92 @@ TEST(SharedSegment, OneCheckAllowsFurtherCommitsOfAllProcessesUpToAQuarterOfTheR
     ASSERT_EQ(::flock(locking.value().descriptor(), LOCK_UN), 0);
     EXPECT_TRUE(second.value().commit(mebibyte, allowed).ok());
     EXPECT_EQ(allowance, allowed) << "a check renews the allowance";
+}
+
+// Sum of a field of /proc/self/smaps, in bytes, over the parts of the segment's mapping.
+std::uint64_t mapped_bytes(const SharedSegment& segment, const std::string& field) {
+    std::ifstream file("/proc/self/smaps");
+    const auto base = reinterpret_cast<std::uintptr_t>(segment.base());
+    bool inside = false;
+    std::uint64_t sum = 0;
+    for (std::string line; std::getline(file, line);) {
+        std::uintptr_t begin = 0;
+        std::uint64_t kibibytes = 0;
+        if (std::sscanf(line.c_str(), "%" SCNxPTR "-", &begin) == 1 && line.find('-') < line.find(' '))
+            inside = begin - base < segment.bytes();
+        else if (inside && std::sscanf(line.c_str(), (field + ": %" SCNu64).c_str(), &kibibytes) == 1)
+            sum += kibibytes * 1024;
+    }
+    return sum;
+}
+
+class HugePages : public ::testing::Test {
+protected:
+    void SetUp() override {
+        ASSERT_TRUE(made_.ok()) << made_.status().message();
+        segment_.use_huge_pages();
+        ASSERT_TRUE(segment_.commit(0, huge_page_bytes).ok());
+        if (segment_.huge_bytes() == 0) GTEST_SKIP() << "this kernel has no huge page for shared memory";
+    }
+
+    Result<SharedSegment> made_ = SharedSegment::create(128 * mebibyte, "");
+    SharedSegment& segment_ = made_.value();
+};
+
+// The range begins and ends within huge pages and spans two of the pieces that are committed one after another.
+TEST_F(HugePages, BackEachWholeOneOfARangeInEveryMapping) {
+    const std::uint64_t begin = 3 * mebibyte;
+    const std::uint64_t bytes = 66 * mebibyte;
+    ASSERT_TRUE(segment_.commit(begin, bytes).ok());
+    EXPECT_EQ(segment_.huge_bytes(), huge_page_bytes + 64 * mebibyte);
+    EXPECT_EQ(committed_bytes(segment_), huge_page_bytes + bytes);
+    auto other = SharedSegment::attach(segment_.handle());
+    ASSERT_TRUE(other.ok());
+    std::memset(other.value().base() + begin, 1, bytes);
+    EXPECT_EQ(mapped_bytes(other.value(), "ShmemPmdMapped"), 64 * mebibyte);
+    EXPECT_EQ(segment_.base()[begin + bytes - 1], std::byte{1});
+}
+
+TEST_F(HugePages, ReadAsZerosAfterAPartOfThemWasDecommitted) {
+    std::memset(segment_.base(), 1, huge_page_bytes);
+    segment_.decommit(mebibyte, mebibyte);
+    ASSERT_TRUE(segment_.commit(mebibyte, mebibyte).ok());
+    EXPECT_EQ(segment_.base()[mebibyte - 1], std::byte{1});
+    EXPECT_TRUE(std::all_of(segment_.base() + mebibyte, segment_.base() + 2 * mebibyte,
+                            [](std::byte value) { return value == std::byte{0}; }));
+}
+
+TEST_F(HugePages, AreLeftOutOfRangesThatHoldNone) {
+    ASSERT_TRUE(segment_.commit(3 * mebibyte, 2 * mebibyte).ok());
+    EXPECT_EQ(segment_.huge_bytes(), huge_page_bytes);
+    EXPECT_EQ(committed_bytes(segment_), 4 * mebibyte);
+}
+
+// The file may not grow beyond 7 MiB: the huge pages of 4 and 6 MiB exist when the commit fails.
+TEST_F(HugePages, AreTakenBackWhenACommitFails) {
+    auto small = SharedSegment::create(7 * mebibyte, "");
+    ASSERT_TRUE(small.ok());
+    small.value().use_huge_pages();
+    ASSERT_TRUE(small.value().commit(0, 4096).ok());
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    rlimit low = before;
+    low.rlim_cur = 7 * mebibyte;
+    const auto handled = std::signal(SIGXFSZ, SIG_IGN);
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+    const Status refused = small.value().commit(4 * mebibyte, 8 * mebibyte);
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    (void)std::signal(SIGXFSZ, handled);
+    EXPECT_THAT(refused.message(), HasSubstr("cannot commit 8 MiB"));
+    EXPECT_EQ(committed_bytes(small.value()), 4096U);
+    EXPECT_EQ(small.value().huge_bytes(), 0U);
+}
+
+TEST(SharedSegment, CommitsHugePagesOnRequestOnly) {
+    auto segment = SharedSegment::create(8 * mebibyte, "");
+    ASSERT_TRUE(segment.ok());
+    ASSERT_TRUE(segment.value().commit(0, 8 * mebibyte).ok());
+    EXPECT_EQ(segment.value().huge_bytes(), 0U);
 }
 
 TEST(SharedSegment, LeavesNoNameAndNoDescriptor) {

@@ -51,6 +51,7 @@ protected:
         system.memory.huge_pages = "within_size";
         system.shm = {true, true, gib, gib};
         system.kernel = kernel_of("6.1.0");
+        system.memory.commits_huge_pages = true;
         system.ptrace_scope = 1;
         system.interfaces = {{"lo", true, true}, {"eth0", true, false}};
         system.library = {"/lib/libnpushmem.so", version};
@@ -234,12 +235,21 @@ TEST_F(Doctor, NotesStrictOvercommit) {
 }
 
 TEST_F(Doctor, TellsHowTheHeapGetsHugePages) {
-    EXPECT_THAT(check_huge_pages(examined()).remedy, IsEmpty());
     system.memory.huge_pages = "never";
-    EXPECT_THAT(complaints(), IsEmpty());
-    EXPECT_THAT(check_huge_pages(examined()).found, HasSubstr("never; the heap uses small pages"));
+    EXPECT_THAT(check_huge_pages(examined()).found, "each whole 2 MiB of an object is a huge page");
+    EXPECT_THAT(check_huge_pages(examined()).remedy, IsEmpty());
+    settings.huge_pages = false;
+    EXPECT_THAT(check_huge_pages(examined()).found, HasSubstr("NPUSHMEM_HUGE_PAGES is 0; "));
     EXPECT_THAT(describe(std::vector{check_huge_pages(examined())}),
-                HasSubstr("for better speed of large transfers: echo within_size"));
+                HasSubstr("for better speed of large transfers and of access at random: unset NPUSHMEM_HUGE_PAGES"));
+    settings.huge_pages = true;
+    system.memory.commits_huge_pages = false;
+    EXPECT_THAT(check_huge_pages(examined()).found, HasSubstr("never; the heap uses small pages"));
+    EXPECT_THAT(check_huge_pages(examined()).remedy, HasSubstr("or echo within_size"));
+    EXPECT_THAT(complaints(), IsEmpty());
+    system.memory.huge_pages = "within_size";
+    EXPECT_THAT(check_huge_pages(examined()).found, HasSubstr("within_size; the heap uses huge pages"));
+    EXPECT_THAT(check_huge_pages(examined()).remedy, IsEmpty());
 }
 
 TEST_F(Doctor, NotesMorePesThanCpus) {
