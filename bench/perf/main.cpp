@@ -98,7 +98,7 @@ namespace npushmem::perf {
 
 // The list of subcommands. To add one: declare its maker, and name it below.
 
-std::unique_ptr<Subcommand> make_collectives_command();
+std::unique_ptr<Subcommand> make_tune_collectives_command();
 std::unique_ptr<Subcommand> make_combine_command();
 std::unique_ptr<Subcommand> make_dispatch_command();
 std::unique_ptr<Subcommand> make_estimate_command();
@@ -124,7 +124,7 @@ std::vector<std::unique_ptr<Subcommand>> all_subcommands() {
     all.push_back(make_simulate_barrier_command());
     all.push_back(make_startup_command());
     all.push_back(make_tune_barrier_command());
-    all.push_back(make_collectives_command());
+    all.push_back(make_tune_collectives_command());
     all.push_back(make_npu_barrier_command());
     all.push_back(make_npu_check_command());
     return all;

@@ -307,8 +307,9 @@ constexpr ConfigRow rows[] = {
     {"BARRIER_ALGO", "auto", "name or name:radix", "coll",
      "algorithm of host barriers; auto, adaptive, or one that npushmem-info -b lists", any<&S::barrier_algo>},
     {"COLL_TUNING_FILE", "", "path", "coll",
-     "decision file for auto, written by npushmem-perf tune-barrier; npushmem-info -b shows its effect; its rules for "
-     "libraries divide the calls between npushmem and COLL_LIBRARY",
+     "decision file for auto, written by npushmem-perf tune-barrier and tune-collectives; npushmem-info -b shows its "
+     "effect on barriers; its other rules select methods of collectives, and divide the calls between npushmem and "
+     "COLL_LIBRARY",
      any<&S::coll_tuning_file>},
     {"COLL_LIBRARY", "", "name or path", "coll",
      "plugin of another library whose collectives serve all calls that it supports, such as mpi; npushmem-info -p "

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,8 +21,16 @@ namespace {
 
 // Two blocks fit into a core's first-level cache.
 constexpr std::uint64_t block_bytes = 8192;
-// From this size on, concurrent reads by all members are faster than the root's writes one after the other.
-constexpr std::uint64_t pull_broadcast_bytes = 32768;
+// The limits between the built-in methods, as npushmem-perf tune-collectives has measured them (bench/README.md).
+// Concurrent reads by all members are faster than the root's writes one after the other; but they need a second
+// barrier, which costs more where members share cores.
+constexpr std::uint64_t pull_broadcast_bytes = 8192;
+constexpr std::uint64_t pull_broadcast_bytes_if_crowded = 256U << 10;
+constexpr std::uint64_t pull_broadcast_bytes_if_unmapped = 32768;
+// From this many bytes on in all reads from a root over transports, each member reads only its part from the root.
+constexpr std::uint64_t scatter_broadcast_bytes = 1U << 20;
+// The second barrier of a partitioned reduction costs less than to combine all arrays on each member.
+constexpr std::uint64_t partition_reduce_bytes = 512;
 
 // Returns the member that this one handles at a step: itself last, and no two members handle the same one at a time.
 int member_at_step(const Group& group, int step) {
@@ -113,6 +122,14 @@ Status broadcast_scatter_allgather(Group& group, std::uint64_t dest, std::uint64
     return done.ok() ? group.sync() : done;
 }
 
+// Synchronises, lets each member read from every other one, and synchronises again.
+template <class Read>
+Status pull_from_all(Group& group, Read&& read_from) {
+    Status done = group.sync();
+    if (done.ok()) done = for_all(group, read_from);
+    return done.ok() ? group.sync() : done;
+}
+
 // Combines `count` elements of all sources into `result`. Their accumulators fit into a block.
 Status combine(Group& group, std::uint64_t source, std::size_t count, const Reduction& how, std::byte* result) {
     alignas(64) std::array<std::byte, block_bytes> fetched;
@@ -136,8 +153,8 @@ Status combine(Group& group, std::uint64_t source, std::size_t count, const Redu
 
 // Reduces this member's chunk of all arrays, block by block. Only this member accesses that chunk of any array, so dest
 // may be source.
-Status reduce_chunked(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
-                      const Reduction& how) {
+Status reduce_partitioned(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
+                          const Reduction& how) {
     if (Status synced = group.sync(); !synced.ok()) return synced;
     alignas(64) std::array<std::byte, block_bytes> result;
     const Chunk chunk = chunk_of(count, group.size(), group.index());
@@ -270,6 +287,11 @@ CacheLineExchange* lines_for(Group& group, std::uint64_t bytes) {
     return bytes <= CacheLineExchange::max_payload ? lines : nullptr;
 }
 
+// The same for a number of elements of a reduction.
+CacheLineExchange* lines_for(Group& group, std::uint64_t count, const Reduction& how) {
+    return count <= CacheLineExchange::max_payload / how.size ? group.line_exchange() : nullptr;
+}
+
 // Copies each member's payload to its block of dest; it started at the member's source + receiver * step.
 Status gather_by_lines(Group& group, CacheLineExchange& lines, std::uint64_t dest, std::uint64_t source,
                        std::uint64_t step, std::uint64_t bytes) {
@@ -374,6 +396,29 @@ Status sizes_differ(int sender, std::uint64_t sent, int receiver, std::uint64_t 
                                         sender, sent, receiver, expected)};
 }
 
+Method broadcast_method(const Group& group, std::uint64_t bytes, bool has_ring) {
+    const Method selected = group.method(NPUSHMEM_COLL_BROADCAST, bytes);
+    if (selected != Method::automatic && (selected != Method::ring || has_ring)) return selected;
+    if (has_ring) return Method::ring;
+    if (group.size() == 1) return Method::push;
+    if (!group.all_mapped()) {
+        if (bytes < pull_broadcast_bytes_if_unmapped) return Method::push;
+        const auto readers = static_cast<std::uint64_t>(group.size() - 1);
+        return readers > 1 && bytes >= scatter_broadcast_bytes / readers ? Method::scatter : Method::pull;
+    }
+    return bytes < (group.is_crowded() ? pull_broadcast_bytes_if_crowded : pull_broadcast_bytes) ? Method::push
+                                                                                                 : Method::pull;
+}
+
+// Returns the selected method; without one, or if it is lines and these do not serve the call, the built-in choice:
+// lines where they do, else `fallback`.
+Method exchange_method(const Group& group, std::uint32_t collective, std::uint64_t bytes, bool has_lines,
+                       Method fallback) {
+    const Method selected = group.method(collective, bytes);
+    if (selected != Method::automatic && selected != Method::lines) return selected;
+    return has_lines ? Method::lines : fallback;
+}
+
 }  // namespace
 
 Status gather_small(Group& group, const void* mine, std::uint64_t bytes, void* all) {
@@ -392,21 +437,28 @@ Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::ui
             return read(group, root, source, local_address(group, dest), bytes);
         return *done;
     }
-    if (BroadcastRing* const ring = bytes <= BroadcastRing::max_payload ? group.broadcast_ring() : nullptr) {
-        const bool written = group.index() != root || to_root;
-        return ring->run(local_address(group, source), written ? local_address(group, dest) : nullptr, bytes, root);
+    BroadcastRing* const ring = bytes <= BroadcastRing::max_payload ? group.broadcast_ring() : nullptr;
+    const bool written = group.index() != root || to_root;
+    switch (broadcast_method(group, bytes, ring != nullptr)) {
+        case Method::ring:
+            return ring->run(local_address(group, source), written ? local_address(group, dest) : nullptr, bytes, root);
+        case Method::pull: return broadcast_pull(group, dest, source, bytes, root, to_root);
+        case Method::scatter: return broadcast_scatter_allgather(group, dest, source, bytes, root, to_root);
+        default: return broadcast_push(group, dest, source, bytes, root, to_root);
     }
-    if (bytes < pull_broadcast_bytes || group.size() == 1)
-        return broadcast_push(group, dest, source, bytes, root, to_root);
-    if (group.all_mapped() || group.size() == 2) return broadcast_pull(group, dest, source, bytes, root, to_root);
-    return broadcast_scatter_allgather(group, dest, source, bytes, root, to_root);
 }
 
 Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
     if (bytes == 0) return {};
     if (auto done = run_by_library(group, dest, source, transfer(NPUSHMEM_COLL_FCOLLECT, bytes), bytes)) return *done;
-    if (CacheLineExchange* lines = lines_for(group, bytes))
-        return gather_by_lines(group, *lines, dest, source, 0, bytes);
+    CacheLineExchange* const lines = lines_for(group, bytes);
+    const Method method = exchange_method(group, NPUSHMEM_COLL_FCOLLECT, bytes, lines != nullptr, Method::push);
+    if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, 0, bytes);
+    if (method == Method::pull)
+        return pull_from_all(group, [&](int member) {
+            return read(group, member, source, local_address(group, dest + static_cast<std::uint64_t>(member) * bytes),
+                        bytes);
+        });
     const std::uint64_t at = dest + static_cast<std::uint64_t>(group.index()) * bytes;
     Status done =
         for_all(group, [&](int member) { return write(group, member, at, local_address(group, source), bytes); });
@@ -414,41 +466,60 @@ Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
 }
 
 Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, std::uint64_t room) {
-    const auto at = publish(group, &bytes, sizeof bytes);
+    const Block mine{source, bytes};
+    const auto at = publish(group, &mine, sizeof mine);
     if (!at.ok()) return at.status();
-    std::uint64_t before = 0;
     std::uint64_t left = room;
     bool fits = true;
-    std::vector<std::uint64_t> counts;  // for a library
+    std::vector<std::uint64_t> sources;  // a member without bytes may have given another one
+    std::vector<std::uint64_t> counts;
     Status done;
     for (int member = 0; member < group.size() && done.ok(); ++member) {
-        std::uint64_t theirs = 0;
+        Block theirs{};
         done = read(group, member, at.value(), &theirs, sizeof theirs);
-        if (group.library() != nullptr) counts.push_back(theirs);
-        if (member < group.index()) before += theirs;
-        fits = fits && theirs <= left;
-        left -= fits ? theirs : 0;
+        sources.push_back(theirs.offset);
+        counts.push_back(theirs.bytes);
+        fits = fits && theirs.bytes <= left;
+        left -= fits ? theirs.bytes : 0;
     }
     // All members read the same counts, so all get the same result.
     if (done.ok() && !fits) return {Code::range, "the members' contributions together exceed the memory at dest"};
-    if (done.ok() && left < room && !counts.empty()) {
+    if (done.ok() && left < room && group.library() != nullptr) {
         npushmem_coll_call call = transfer(NPUSHMEM_COLL_COLLECT, bytes);
         call.counts = counts.data();
         if (auto ran = run_by_library(group, dest, source, call, std::ranges::max(counts))) return *ran;
     }
-    if (done.ok())
+    if (!done.ok()) return done;
+    std::vector<std::uint64_t> starts(counts.size());
+    std::exclusive_scan(counts.begin(), counts.end(), starts.begin(), dest);
+    // The exchange of the sizes has synchronised the members: their sources are ready.
+    Method method = group.method(NPUSHMEM_COLL_COLLECT, std::ranges::max(counts));
+    if (method == Method::automatic) method = group.all_mapped() ? Method::push : Method::pull;
+    if (method == Method::pull) {
         done = for_all(group, [&](int member) {
-            return write(group, member, dest + before, local_address(group, source), bytes);
+            const auto i = static_cast<std::size_t>(member);
+            return read(group, member, sources[i], local_address(group, starts[i]), counts[i]);
         });
+        return done.ok() ? group.sync() : done;
+    }
+    const std::uint64_t start = starts[static_cast<std::size_t>(group.index())];
+    done = for_all(group, [&](int member) { return write(group, member, start, local_address(group, source), bytes); });
     return done.ok() ? complete_and_sync(group) : done;
 }
 
 Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
     if (bytes == 0) return {};
     if (auto done = run_by_library(group, dest, source, transfer(NPUSHMEM_COLL_ALLTOALL, bytes), bytes)) return *done;
-    if (CacheLineExchange* lines = lines_for(group, bytes))
-        return gather_by_lines(group, *lines, dest, source, bytes, bytes);
-    const std::uint64_t at = dest + static_cast<std::uint64_t>(group.index()) * bytes;
+    CacheLineExchange* const lines = lines_for(group, bytes);
+    const Method method = exchange_method(group, NPUSHMEM_COLL_ALLTOALL, bytes, lines != nullptr, Method::push);
+    if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, bytes, bytes);
+    const std::uint64_t mine = static_cast<std::uint64_t>(group.index()) * bytes;
+    if (method == Method::pull)
+        return pull_from_all(group, [&](int member) {
+            return read(group, member, source + mine,
+                        local_address(group, dest + static_cast<std::uint64_t>(member) * bytes), bytes);
+        });
+    const std::uint64_t at = dest + mine;
     Status done = for_all(group, [&](int member) {
         return write(group, member, at, local_address(group, source + static_cast<std::uint64_t>(member) * bytes),
                      bytes);
@@ -500,11 +571,14 @@ Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint6
     if (auto done = run_by_library(group, dest, source, reduction(NPUSHMEM_COLL_REDUCE, count, operation, element),
                                    count * how.size))
         return *done;
-    if (count <= CacheLineExchange::max_payload / how.size)
-        if (CacheLineExchange* lines = group.line_exchange())
-            return combine_by_lines(group, *lines, dest, source, 0, count, how, group.size());
-    if (count <= Workspace::contribution_bytes / how.size) return reduce_published(group, dest, source, count, how);
-    return reduce_chunked(group, dest, source, count, how);
+    CacheLineExchange* const lines = lines_for(group, count, how);
+    const bool fits = count <= Workspace::contribution_bytes / how.size;
+    const bool is_small = fits && (count * how.size < partition_reduce_bytes || group.is_crowded());
+    const Method method = exchange_method(group, NPUSHMEM_COLL_REDUCE, count * how.size, lines != nullptr,
+                                          is_small ? Method::published : Method::partitioned);
+    if (method == Method::lines) return combine_by_lines(group, *lines, dest, source, 0, count, how, group.size());
+    return method == Method::published && fits ? reduce_published(group, dest, source, count, how)
+                                               : reduce_partitioned(group, dest, source, count, how);
 }
 
 Status reduce_scatter(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
@@ -514,9 +588,10 @@ Status reduce_scatter(Group& group, std::uint64_t dest, std::uint64_t source, st
     if (auto done = run_by_library(group, dest, source,
                                    reduction(NPUSHMEM_COLL_REDUCESCATTER, count, operation, element), count * how.size))
         return *done;
-    if (count <= CacheLineExchange::max_payload / how.size)
-        if (CacheLineExchange* lines = group.line_exchange())
-            return combine_by_lines(group, *lines, dest, source, count * how.size, count, how, group.size());
+    CacheLineExchange* const lines = lines_for(group, count, how);
+    if (exchange_method(group, NPUSHMEM_COLL_REDUCESCATTER, count * how.size, lines != nullptr, Method::pull) ==
+        Method::lines)
+        return combine_by_lines(group, *lines, dest, source, count * how.size, count, how, group.size());
     return reduce_scatter_blocks(group, dest, source, count, how);
 }
 
@@ -524,9 +599,8 @@ Status scan(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_
             ReduceElement element) {
     const Reduction how(ReduceOperation::sum, element);
     if (count == 0) return {};
-    if (count <= CacheLineExchange::max_payload / how.size)
-        if (CacheLineExchange* lines = group.line_exchange())
-            return combine_by_lines(group, *lines, dest, source, 0, count, how, group.index() + (inclusive ? 1 : 0));
+    if (CacheLineExchange* const lines = lines_for(group, count, how))
+        return combine_by_lines(group, *lines, dest, source, 0, count, how, group.index() + (inclusive ? 1 : 0));
     if (count <= Workspace::contribution_bytes / how.size)
         return scan_published(group, dest, source, count, inclusive, how);
     return scan_chunked(group, dest, source, count, inclusive, how);

@@ -5,10 +5,10 @@
 //
 // All operations minimise barriers, because with more PEs than cores a barrier costs more than the bytes. Writing into
 // the others' dest, which is ready by contract, needs one barrier; reading from their source needs one before and one
-// after. Each function states its method by size. In groups with a CacheLineExchange, up to
-// CacheLineExchange::max_payload bytes per member use it and need no barrier; so do broadcasts of up to
-// BroadcastRing::max_payload bytes in groups with a BroadcastRing. All but scans and strided exchanges are left to
-// another library where the group has one that serves the call.
+// after. Each function states its built-in method by size; Group::method may select another one. In groups with a
+// CacheLineExchange, up to CacheLineExchange::max_payload bytes per member use it and need no barrier; so do broadcasts
+// of up to BroadcastRing::max_payload bytes in groups with a BroadcastRing. All but scans and strided exchanges are
+// left to another library where the group has one that serves the call.
 #pragma once
 
 #include <span>
@@ -22,9 +22,7 @@ namespace npushmem::coll {
 // workspaces carry them.
 Status gather_small(Group& group, const void* mine, std::uint64_t bytes, void* all);
 
-// Small: the root writes to all members. Large: all members read from the root at the same time. Large over transports:
-// each member reads its part from the root, and the other parts from the other members. `to_root`: also writes the
-// root's dest.
+// Small: push. Large: pull; over transports, the largest scatter. `to_root`: also writes the root's dest.
 Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root);
 
 // `bytes` may differ between members, which exchange it first. Fails with Code::range on all members when the sum

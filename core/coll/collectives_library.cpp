@@ -13,8 +13,6 @@ namespace npushmem::coll {
 
 namespace {
 
-constexpr std::array<std::string_view, collective_count> collective_names{
-    "barrier", "broadcast", "collect", "fcollect", "alltoall", "reduce", "reducescatter"};
 constexpr std::array<std::string_view, NPUSHMEM_COLL_PROD + 1> operation_names{"and", "or",  "xor", "max",
                                                                                "min", "sum", "prod"};
 
@@ -37,8 +35,6 @@ WaitBudget budget_for_tests(WaitBudget budget) {
 }
 
 }  // namespace
-
-std::string_view name_of_collective(std::uint32_t collective) { return collective_names.at(collective); }
 
 LibraryCapabilities LibraryCapabilities::of(const Collectives& library) {
     LibraryCapabilities out;
@@ -67,8 +63,8 @@ std::string LibraryCapabilities::describe() const {
         for (std::uint32_t operation = 0; operation < operations && is_reduction(collective); ++operation)
             if (const int number = std::popcount(sets_[collective][operation]); number > 0)
                 types += fmt::format("{}{}:{}", types.empty() ? "" : " ", operation_names[operation], number);
-        if (!is_reduction(collective) && sets_[collective][0] != 0) append(collective_names[collective]);
-        if (!types.empty()) append(fmt::format("{} (types by operation: {})", collective_names[collective], types));
+        if (!is_reduction(collective) && sets_[collective][0] != 0) append(collective_names.at(collective));
+        if (!types.empty()) append(fmt::format("{} (types by operation: {})", collective_names.at(collective), types));
     }
     return text.empty() ? "nothing" : text;
 }
@@ -76,7 +72,7 @@ std::string LibraryCapabilities::describe() const {
 bool CollectivesLibrary::is_chosen(std::uint32_t collective, std::uint64_t bytes,
                                    const barrier::BarrierSelectionInput& input) const {
     const barrier::LibraryRule* const rule =
-        tuning_.find_library(collective_names[collective], static_cast<double>(bytes), input);
+        tuning_.find_library(collective_names.at(collective), static_cast<double>(bytes), input);
     return rule == nullptr || rule->library == name_;
 }
 
@@ -86,7 +82,7 @@ std::string CollectivesLibrary::describe_counts() const {
         const std::uint64_t own = counts_[collective][0].load(std::memory_order_relaxed);
         const std::uint64_t theirs = counts_[collective][1].load(std::memory_order_relaxed);
         if (own + theirs != 0)
-            text += fmt::format("{} {} {} {}, {} npushmem", text.empty() ? "" : ";", collective_names[collective],
+            text += fmt::format("{} {} {} {}, {} npushmem", text.empty() ? "" : ";", collective_names.at(collective),
                                 theirs, name_, own);
     }
     return fmt::format("collectives of this PE:{}", text.empty() ? " none" : text);
@@ -246,7 +242,8 @@ std::optional<Status> LibraryTeam::run_created(const npushmem_coll_call& call) {
     if (done.code() == Code::unsupported) return std::nullopt;
     if (done.code() == Code::again) done = wait_for(request, call.collective);
     full_fence();
-    if (!done.ok()) failure_ = done.within(fmt::format("{} by {}", collective_names[call.collective], library_.name()));
+    if (!done.ok())
+        failure_ = done.within(fmt::format("{} by {}", collective_names.at(call.collective), library_.name()));
     return failure_;
 }
 
@@ -262,7 +259,7 @@ Status LibraryTeam::wait_for(std::uint64_t request, std::uint32_t collective) {
     const Code code = waiter_.until(complete, what, &failure);
     if (code == Code::ok) return done;
     library_.instance().abandon(request);
-    library_.log(fmt::format("{}: the call is abandoned", collective_names[collective]));
+    library_.log(fmt::format("{}: the call is abandoned", collective_names.at(collective)));
     return {code, describe(what, failure)};
 }
 

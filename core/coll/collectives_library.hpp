@@ -20,11 +20,6 @@
 
 namespace npushmem::coll {
 
-inline constexpr std::uint32_t collective_count = NPUSHMEM_COLL_REDUCESCATTER + 1;
-
-// "barrier" to "reducescatter", as in the tuning file.
-std::string_view name_of_collective(std::uint32_t collective);
-
 // What a library supports. Plain bytes, which PEs exchange.
 class LibraryCapabilities {
 public:

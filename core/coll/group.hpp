@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/coll/cache_line_exchange.hpp"
+#include "core/coll/methods.hpp"
 #include "core/map/strided_blocks.hpp"
 #include "npushmem/plugin/status.hpp"
 
@@ -50,6 +51,8 @@ public:
     [[nodiscard]] virtual std::byte* mapped_address(int member, std::uint64_t offset) const = 0;
     // Returns whether every member maps every member's memory.
     [[nodiscard]] virtual bool all_mapped() const = 0;
+    // Returns whether members share cores, so that a barrier takes turns of the scheduler. Equal on all members.
+    [[nodiscard]] virtual bool is_crowded() const { return false; }
     // For unmapped members. The source may be reused on return; the put arrives before complete() returns.
     virtual Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) = 0;
     virtual Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) = 0;
@@ -67,6 +70,11 @@ public:
     [[nodiscard]] virtual CacheLineExchange* line_exchange() { return nullptr; }
     // The same for small broadcasts.
     [[nodiscard]] virtual BroadcastRing* broadcast_ring() { return nullptr; }
+
+    // Returns the method that a rule or the program has selected for calls of `bytes` per member. Equal on all members.
+    [[nodiscard]] virtual Method method(std::uint32_t /*collective*/, std::uint64_t /*bytes*/) const {
+        return Method::automatic;
+    }
 
     // Returns the counterpart of this group in another library of collectives; null if there is none. Equal on all
     // members.

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace npushmem {
 
 namespace {
@@ -27,7 +29,10 @@ Team::Team(const TeamResources& resources, Members members, const TeamLayout& la
       pes_(all_mapped ? std::vector<int>{} : listed_unless_all(memory_.members().range(), resources.npes)),
       calls_(resources.waiter, name_, published_calls(resources, is_world)),
       barrier_(resources, memory_, barrier_offsets(layout, is_world), calls_.waiter(), name_,
-               is_world ? &resources.layout : nullptr) {
+               is_world ? &resources.layout : nullptr),
+      has_method_rules_(std::ranges::any_of(resources.tuning.library_rules(), [](const barrier::LibraryRule& rule) {
+          return rule.method != coll::Method::automatic;
+      })) {
     begin_library();
     if (!all_mapped || size() == 1) return;
     const PeRange& pes = memory_.members().range();
@@ -53,21 +58,38 @@ void Team::begin_library() {
     if (resources_.algorithm == "auto") barrier_.use_library(library_.get());
 }
 
+coll::Method Team::method(std::uint32_t collective, std::uint64_t bytes) const {
+    if (method_ != coll::Method::automatic)
+        return std::ranges::count(coll::methods_of(collective), method_) > 0 ? method_ : coll::Method::automatic;
+    if (!has_method_rules_) return coll::Method::automatic;
+    const auto* const rule = resources_.tuning.find_library(coll::collective_names.at(collective),
+                                                            static_cast<double>(bytes), barrier_.selection_input());
+    return rule != nullptr ? rule->method : coll::Method::automatic;
+}
+
 Status Team::select_library(std::string_view name) {
     using Selection = coll::LibraryTeam::Selection;
+    coll::Method method = coll::Method::automatic;
+    if (constexpr std::string_view own = "npushmem:"; name.starts_with(own)) {
+        const auto named = coll::method_named(name.substr(own.size()));
+        if (!named.ok()) return named.status();
+        method = named.value();
+        name = "npushmem";
+    }
     const std::string loaded = resources_.collectives != nullptr ? resources_.collectives->name() : "";
     if (name != "npushmem" && name != "auto" && (name.empty() || name != loaded))
         return {Code::argument,
                 fmt::format("there is no library \"{}\" of collectives in this job; there are: npushmem{}{}; "
                             "NPUSHMEM_COLL_LIBRARY loads one at start",
                             name, loaded.empty() ? "" : ", ", loaded)};
-    if (!library_) return {};
-    if (name == loaded && !library_->refusal().ok())
+    if (library_ && name == loaded && !library_->refusal().ok())
         return {
             Code::unsupported,
             fmt::format("{} does not serve the team {}, as its first call has found: {}; npushmem's own collectives "
                         "do",
                         loaded, name_, library_->refusal().message())};
+    method_ = method;
+    if (!library_) return {};
     library_->select(name == "npushmem" ? Selection::own : name == "auto" ? Selection::by_rules : Selection::library);
     const bool ours = name == "auto" && resources_.algorithm != "auto";
     barrier_.use_library(ours ? nullptr : library_.get());

@@ -112,6 +112,7 @@ public:
         return memory_.address(member, offset);
     }
     [[nodiscard]] bool all_mapped() const override { return memory_.all_mapped(); }
+    [[nodiscard]] bool is_crowded() const override { return resources_.pes_per_core > 1; }
     Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override;
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override;
     Status put_blocks(int member, const StridedBlocks& blocks, const void* source) override;
@@ -120,8 +121,9 @@ public:
     [[nodiscard]] coll::CacheLineExchange* line_exchange() override { return lines_.get(); }
     [[nodiscard]] coll::BroadcastRing* broadcast_ring() override { return ring_.get(); }
     [[nodiscard]] coll::LibraryTeam* library() override { return library_.get(); }
-    // Selects who runs the team's collectives: "npushmem", the library of the job by its name, or "auto", the rules of
-    // the tuning file. Equal on all members. Code::argument for another name.
+    [[nodiscard]] coll::Method method(std::uint32_t collective, std::uint64_t bytes) const override;
+    // Selects who runs the team's collectives: "npushmem", "npushmem:<method>", the library of the job by its name, or
+    // "auto", the rules of the tuning file. Equal on all members. Code::argument for another name.
     Status select_library(std::string_view name);
 
 private:
@@ -137,6 +139,8 @@ private:
     std::unique_ptr<coll::CacheLineExchange> lines_;  // null: not all mapped, or too many members
     std::unique_ptr<coll::BroadcastRing> ring_;       // the same
     std::unique_ptr<coll::LibraryTeam> library_;      // null: without a library, or one member
+    bool has_method_rules_;
+    coll::Method method_ = coll::Method::automatic;  // selected for all collectives that have it
     unsigned workspace_uses_ = 0;
     unsigned split_records_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <barrier>
 #include <chrono>
 #include <cstring>
@@ -38,6 +39,7 @@ struct ThreadGroupWorld {
     int members;
     bool mapped;
     bool lines;
+    coll::Method method = coll::Method::automatic;  // of the collectives that have it
     std::vector<Line> memory;
     std::barrier<> thread_barrier;
     // Members may outnumber the cores: a wait yields, then sleeps until it is woken.
@@ -85,6 +87,10 @@ public:
     unsigned next_workspace_half() override { return uses_++ % 2; }
     [[nodiscard]] coll::CacheLineExchange* line_exchange() override { return lines_ ? &*lines_ : nullptr; }
     [[nodiscard]] coll::BroadcastRing* broadcast_ring() override { return ring_ ? &*ring_ : nullptr; }
+    [[nodiscard]] coll::Method method(std::uint32_t collective, std::uint64_t /*bytes*/) const override {
+        return std::ranges::count(coll::methods_of(collective), world_.method) > 0 ? world_.method
+                                                                                   : coll::Method::automatic;
+    }
     [[nodiscard]] coll::LibraryTeam* library() override { return library_; }
     void use_library(coll::LibraryTeam* library) { library_ = library; }
 

@@ -47,8 +47,6 @@ bool parse_range(std::string_view text, TuningRange& range) {
     return (open || parse_number(text.substr(dash + 1), range.max)) && range.min <= range.max;
 }
 
-constexpr std::array<std::string_view, 7> collectives{"barrier",  "broadcast", "collect",      "fcollect",
-                                                      "alltoall", "reduce",    "reducescatter"};
 constexpr std::size_t algorithm_fields = 5;
 constexpr std::size_t library_fields = 6;
 
@@ -57,9 +55,9 @@ Status wrong(const Word& word, const std::string& why) {
 }
 
 Status check_fields(const std::vector<Word>& words) {
-    if (std::ranges::find(collectives, words[0].text) == collectives.end())
+    if (std::ranges::find(coll::collective_names, words[0].text) == coll::collective_names.end())
         return wrong(words[0], fmt::format("\"{}\" is not a collective; expected: {}", words[0].text,
-                                           fmt::join(collectives, ", ")));
+                                           fmt::join(coll::collective_names, ", ")));
     if (words.size() == library_fields || (words.size() == algorithm_fields && words[0].text == "barrier")) return {};
     return wrong(words.back(), fmt::format("{} fields; a rule has {}: collective, PEs, PEs per node, PEs per core, "
                                            "bytes, library; or {}: barrier, PEs, PEs per node, PEs per core, algorithm",
@@ -90,9 +88,20 @@ Result<LibraryRule> parse_library_rule(const std::vector<Word>& words, int line)
     LibraryRule rule;
     rule.line = line;
     rule.collective = words[0].text;
-    rule.library = words[5].text;
     Status ranges = parse_ranges<4>(words, {&rule.members, &rule.per_node, &rule.per_core, &rule.bytes});
-    return ranges.ok() ? Result<LibraryRule>(std::move(rule)) : ranges;
+    if (!ranges.ok()) return ranges;
+    const std::string_view choice = words[5].text;
+    const auto colon = choice.find(':');
+    rule.library = choice.substr(0, colon);
+    if (colon == std::string_view::npos || rule.library != "npushmem") {
+        rule.library = choice;
+        return rule;
+    }
+    const auto number = std::ranges::find(coll::collective_names, words[0].text) - coll::collective_names.begin();
+    const auto method = coll::method_named(static_cast<std::uint32_t>(number), choice.substr(colon + 1));
+    if (!method.ok()) return wrong(words[5], method.status().message());
+    rule.method = method.value();
+    return rule;
 }
 
 template <class Rule>

@@ -9,17 +9,19 @@
 //     barrier       3-16  *             0-1           dissemination_k:4
 //     barrier       17-   2-            *             hierarchical
 //
-// A rule with one more field selects a library, `npushmem` or another one, by the bytes of each member (of reductions:
-// of the result; of a barrier: 0). Without a matching rule the library of NPUSHMEM_COLL_LIBRARY serves what it
-// supports. A library that does not exist is reported at start.
+// A rule with one more field selects a library by the bytes of each member (of reductions: of the result; of a barrier:
+// 0): `npushmem`, `npushmem:<method>`, which also selects one of its methods (coll/methods.hpp), or another library.
+// Without a matching rule the library of NPUSHMEM_COLL_LIBRARY serves what it supports. A library that does not exist
+// is reported at start.
 //
 //     # collective  PEs   PEs per node  PEs per core  bytes     library
 //     broadcast     2-    *             *             0-32767   npushmem
+//     alltoall      8     *             2-            65536-    npushmem:pull
 //     reduce        *     *             *             *         mpi
 //
 // Numbers are inclusive ranges: `8`, `2-8`, `17-` (and more), `*` (any); PEs per core may have decimals. `#` begins a
 // comment. The collectives are barrier, broadcast, collect, fcollect, alltoall, reduce and reducescatter. npushmem-perf
-// tune-barrier writes rules for barriers, npushmem-perf collectives for libraries.
+// tune-barrier writes rules for barriers, npushmem-perf tune-collectives for libraries and methods.
 #pragma once
 
 #include <limits>
@@ -28,6 +30,7 @@
 #include <vector>
 
 #include "core/coll/barrier/algorithms.hpp"
+#include "core/coll/methods.hpp"
 
 namespace npushmem::barrier {
 
@@ -55,6 +58,7 @@ struct LibraryRule {
     TuningRange per_core;
     TuningRange bytes;
     std::string library;
+    coll::Method method = coll::Method::automatic;  // of npushmem
 };
 
 class Tuning {

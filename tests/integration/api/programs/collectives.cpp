@@ -3,6 +3,7 @@
 // over active sets. Expected values follow from every member's contribution.
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -344,6 +345,16 @@ void test_large_alltoallv(Checker& check, const Job& job) {
     npushmem_free(memory);
 }
 
+// Every method that a program can select, with payloads that it serves and others.
+void test_methods(Checker& check, const Job& job, const Room& room) {
+    for (const char* method : {"lines", "ring", "push", "pull", "scatter", "published", "partitioned"}) {
+        const std::string choice = fmt::format("npushmem:{}", method);
+        check.equal(choice, 0, npushmemx_team_set_collectives(NPUSHMEM_TEAM_WORLD, choice.c_str()));
+        test_team(check, {method, NPUSHMEM_TEAM_WORLD, job.me, job.npes}, room, {1, 300});
+    }
+    check.equal("auto", 0, npushmemx_team_set_collectives(NPUSHMEM_TEAM_WORLD, "auto"));
+}
+
 void test_collectives(Checker& check, const Job& job) {
     const std::size_t bytes = (most + 64) * 16 * static_cast<std::size_t>(job.npes + 2);
     const Room room{static_cast<std::byte*>(npushmem_malloc(bytes)), static_cast<std::byte*>(npushmem_malloc(bytes)),
@@ -351,6 +362,7 @@ void test_collectives(Checker& check, const Job& job) {
     auto* sync = static_cast<long*>(npushmem_calloc(NPUSHMEM_SYNC_SIZE, sizeof(long)));
     if (!check.that("memory", room.dest != nullptr && room.source != nullptr && sync != nullptr)) return;
     test_team(check, {"world", NPUSHMEM_TEAM_WORLD, job.me, job.npes}, room, {0, 1, every_type, 300, most});
+    test_methods(check, job, room);
     npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
     // Backwards, without PE 0 where there are others.
     const int size = job.npes > 1 ? job.npes - 1 : 1;

@@ -71,6 +71,8 @@ void test_algorithms_in(Checker& check, const Job& job, npushmem_team_t team, co
         check.failed_with("two of more", NPUSHMEM_E_RANGE, {"at most 2"});
     }
     check.equal("back to auto", 0, npushmemx_team_set_barrier(team, "auto"));
+    check.that("no such method", npushmemx_team_set_collectives(team, "npushmem:pulll") != 0);
+    check.failed_with("no such method", NPUSHMEM_E_ARGUMENT, {"no method \"pulll\"", "push, pull, scatter"});
     npushmemx_statistics_t counted{};
     check.equal("statistics", 0, npushmemx_team_get_statistics(team, &counted));
     if (std::getenv("NPUSHMEM_STATS") == nullptr)

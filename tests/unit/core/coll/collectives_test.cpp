@@ -27,10 +27,12 @@ struct Shape {
     int members;
     bool mapped;
     bool lines = true;
+    Method method = Method::automatic;
 };
 void PrintTo(const Shape& shape, std::ostream* out) {
     *out << shape.members << (shape.mapped ? " mapped" : " behind a transport")
          << (shape.lines ? "" : " without lines");
+    if (shape.method != Method::automatic) *out << " by " << name_of(shape.method);
 }
 
 class Collectives : public ::testing::TestWithParam<Shape> {
@@ -38,6 +40,7 @@ protected:
     // Runs body(group, own memory) for each member in a thread.
     static void run(const std::function<void(ThreadGroup&, std::byte*)>& body) {
         Threads world(GetParam().members, GetParam().mapped, GetParam().lines);
+        world.method = GetParam().method;
         std::vector<std::jthread> threads;
         for (int i = 0; i < world.members; ++i)
             threads.emplace_back([&, i] {
@@ -209,7 +212,8 @@ TEST_P(Collectives, CollectAcceptsDifferentCounts) {
     run([](ThreadGroup& group, std::byte* memory) {
         const auto given = [](int member) { return static_cast<std::uint64_t>(member % 3) * 5; };
         for (std::uint64_t i = 0; i < 10; ++i) words(memory, 0)[i] = number(group.index(), i);
-        ASSERT_TRUE(collect(group, dest_at, 0, given(group.index()) * 4, room - dest_at).ok());
+        const std::uint64_t source = given(group.index()) > 0 ? 0 : 64;  // of no bytes, any
+        ASSERT_TRUE(collect(group, dest_at, source, given(group.index()) * 4, room - dest_at).ok());
         std::uint64_t at = 0;
         for (int member = 0; member < group.size(); ++member)
             for (std::uint64_t i = 0; i < given(member); ++i, ++at)
@@ -320,6 +324,16 @@ TEST(ManyMembers, AlltoallvExchangesItsBlocksInTurns) {
             expect_received(group, memory, receive);
         });
 }
+
+// Of each method with every size, mapped and not: one that does not serve a call must leave it to another.
+std::vector<Shape> shapes_of_methods() {
+    std::vector<Shape> shapes;
+    for (const Method method : {Method::lines, Method::ring, Method::push, Method::pull, Method::scatter,
+                                Method::published, Method::partitioned})
+        for (const bool mapped : {true, false}) shapes.push_back({mapped ? 4 : 3, mapped, true, method});
+    return shapes;
+}
+INSTANTIATE_TEST_SUITE_P(Methods, Collectives, ::testing::ValuesIn(shapes_of_methods()));
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Collectives,
                          ::testing::Values(Shape{1, true}, Shape{2, true}, Shape{3, true}, Shape{5, true},

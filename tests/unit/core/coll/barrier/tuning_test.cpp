@@ -62,6 +62,9 @@ TEST(Tuning, MistakesAreNamedByLineAndColumn) {
         {"barrier 2 * * * 4 mpi\n",
          "7 fields; a rule has 6: collective, PEs, PEs per node, PEs per core, bytes, library"},
         {"reduce 2 * * tree\n", "column 14: 5 fields"},
+        {"alltoall * * * * npushmem:ring\n",
+         "column 18: npushmem has no method \"ring\" for alltoall; it has: lines, push, pull"},
+        {"barrier * * * * npushmem:pull\n", "no method \"pull\" for barrier; it has: none"},
         {"scan * * * * mpi\n", "\"scan\" is not a collective; expected: barrier, broadcast, collect"},
         {"barrier 2- 4 x tree\n", "line 1, column 14: \"x\" is not a range"},
         {"barrier 8-2 * * tree\n", "column 9: \"8-2\" is not a range"},
@@ -99,6 +102,21 @@ TEST(Tuning, RulesOfSixFieldsSelectALibrary) {
     EXPECT_EQ(library_for("broadcast", 8, {.members = 2}, tuning), "none");
     EXPECT_EQ(library_for("barrier", 0, {.members = 2}, tuning), "mpi");
     EXPECT_EQ(plan_for({.members = 2}, tuning), "two_proc") << "the algorithm of our own barrier";
+}
+
+TEST(Tuning, RulesOfNpushmemMaySelectAMethod) {
+    const Tuning tuning = parsed(
+        "broadcast * * * 0-511 npushmem:ring\n"
+        "broadcast * * * * npushmem\n"
+        "reduce * * * * mpi:fast\n");
+    const auto method_for = [&tuning](std::string_view collective, double bytes) {
+        return tuning.find_library(collective, bytes, {.members = 2})->method;
+    };
+    EXPECT_EQ(method_for("broadcast", 511), coll::Method::ring);
+    EXPECT_EQ(method_for("broadcast", 512), coll::Method::automatic);
+    EXPECT_EQ(method_for("reduce", 8), coll::Method::automatic);
+    EXPECT_EQ(library_for("broadcast", 8, {.members = 2}, tuning), "npushmem");
+    EXPECT_EQ(library_for("reduce", 8, {.members = 2}, tuning), "mpi:fast") << "a library may have any name";
 }
 
 TEST(Tuning, IsReadFromAFile) {
