@@ -325,15 +325,13 @@ TEST(ManyMembers, AlltoallvExchangesItsBlocksInTurns) {
         });
 }
 
-// Of each method with every size, mapped and not: one that does not serve a call must leave it to another.
-std::vector<Shape> shapes_of_methods() {
-    std::vector<Shape> shapes;
-    for (const Method method : {Method::lines, Method::ring, Method::push, Method::pull, Method::scatter,
-                                Method::published, Method::partitioned})
-        for (const bool mapped : {true, false}) shapes.push_back({mapped ? 4 : 3, mapped, true, method});
-    return shapes;
-}
-INSTANTIATE_TEST_SUITE_P(Methods, Collectives, ::testing::ValuesIn(shapes_of_methods()));
+// Methods that the built-in choice leaves out for these sizes; one that does not serve a call leaves it to another.
+INSTANTIATE_TEST_SUITE_P(Methods, Collectives,
+                         ::testing::Values(Shape{4, true, true, Method::push}, Shape{4, true, true, Method::pull},
+                                           Shape{4, true, true, Method::scatter},
+                                           Shape{4, true, true, Method::partitioned},
+                                           Shape{3, false, true, Method::push}, Shape{3, false, true, Method::pull},
+                                           Shape{3, false, true, Method::ring}));
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Collectives,
                          ::testing::Values(Shape{1, true}, Shape{2, true}, Shape{3, true}, Shape{5, true},
