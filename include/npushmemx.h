@@ -116,10 +116,11 @@ NPUSHMEM_API int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team
                                      int npes, int pe_idx_in_team);
 
 /* ---- Huge pages ----------------------------------------------------------------------------------------------------
- * A hint of npushmem_malloc_with_hints, which may be combined with others: an object of at least 2 MiB begins at a
- * multiple of 2 MiB. Linux (6.1 or later) backs each whole 2 MiB of an object by a huge page if it has one free, unless
- * NPUSHMEM_HUGE_PAGES=0; without the hint, the parts before the first and after the last multiple have small pages. The
- * object may need up to 2 MiB more of the heap. A PE commits, zeroes and places on its NUMA node its own copy. */
+ * A hint of npushmem_malloc_with_hints, which may be combined with others; equal on all PEs: the object begins at a
+ * multiple of 2 MiB, and may need up to 2 MiB more of the heap. The heap commits each whole 2 MiB of memory that it has
+ * not committed before as a huge page, with the hint or without, if Linux (6.1 or later) finds one and unless
+ * NPUSHMEM_HUGE_PAGES=0. With the hint no part before the first multiple remains. A PE commits, zeroes and places on
+ * its NUMA node its own copy. */
 #define NPUSHMEMX_MALLOC_HUGE_PAGES (1L << 16)
 
 /* ---- Predefined teams ----------------------------------------------------------------------------------------------

@@ -66,9 +66,8 @@ void* npushmem_align(size_t alignment, size_t bytes) {
 }
 
 void* npushmem_malloc_with_hints(size_t bytes, long hints) {
-    const bool huge = (hints & NPUSHMEMX_MALLOC_HUGE_PAGES) != 0 && bytes >= huge_page_bytes;
-    return huge ? allocate(__func__, HeapCall::align, bytes, huge_page_bytes)
-                : allocate(__func__, HeapCall::malloc, bytes, Allocator::default_alignment);
+    const bool huge = (hints & NPUSHMEMX_MALLOC_HUGE_PAGES) != 0;
+    return allocate(__func__, HeapCall::malloc, bytes, huge ? huge_page_bytes : Allocator::default_alignment);
 }
 
 void npushmem_free(void* object) {

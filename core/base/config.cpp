@@ -262,7 +262,8 @@ constexpr ConfigRow rows[] = {
      "back the heap with an unnamed file in this folder (for instance a huge-page mount); empty: anonymous memory",
      any<&S::heap_dir>},
     {"HUGE_PAGES", "1", "bool", "memory",
-     "commit each whole 2 MiB of an object as a transparent huge page, if Linux has one; 0: leave the choice to Linux",
+     "commit memory as transparent huge pages, each whole 2 MiB of what is committed at once, if Linux finds them; 0: "
+     "leave the choice to Linux",
      any<&S::huge_pages>},
     {"SHARE_BETWEEN_CONTAINERS", "1", "bool", "memory",
      "PEs of one machine in different PID namespaces (containers) share memory if a Unix socket joins them: in the "

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -267,6 +268,12 @@ FileReader system_files() {
         if (!content.ok()) return std::nullopt;
         return std::move(content).value();
     };
+}
+
+bool is_mount_of_huge_pages(const std::string& folder) {
+    constexpr decltype(statfs::f_type) hugetlbfs = 0x958458f6;
+    struct statfs facts {};
+    return !folder.empty() && statfs(folder.c_str(), &facts) == 0 && facts.f_type == hugetlbfs;
 }
 
 CpuFacts read_cpu_facts() {

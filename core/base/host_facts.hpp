@@ -72,6 +72,8 @@ inline std::uint64_t page_bytes() {
 
 // A huge page of machines with pages of 4 KiB. Others have larger ones.
 inline constexpr std::uint64_t huge_page_bytes = 2ULL << 20;
+// Returns whether `folder` is in a file system of huge pages (hugetlbfs); false for "".
+bool is_mount_of_huge_pages(const std::string& folder);
 
 // Returns the smallest multiple of `to` that is at least `value`, both in bytes. The sum must fit into 64 bits.
 constexpr std::uint64_t rounded_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }

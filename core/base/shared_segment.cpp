@@ -63,24 +63,29 @@ public:
         if (held_) flock(descriptor_, LOCK_UN);
     }
 
-    // Fails after a time that suffices for any commit, whoever holds the lock and however many wait.
+    // Fails when the file has not grown for this long: its holder does not proceed, whoever it is. A commit may take
+    // many seconds, and many PEs may wait for theirs.
     Status take(std::chrono::milliseconds lock_timeout) {
         using Clock = std::chrono::steady_clock;
         using Pause = std::chrono::microseconds;
         constexpr Pause shortest_pause{20};
         constexpr Pause longest_pause{500000};
-        const auto start = Clock::now();
-        for (;;) {
+        auto start = Clock::now();
+        for (std::uint64_t committed = committed_blocks();;) {
             held_ = flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
             if (held_) return {};
             if (errno != EWOULDBLOCK && errno != EINTR)
                 return {Code::system, fmt::format("cannot lock the host's symmetric memory: {}", std::strerror(errno))};
+            if (const std::uint64_t now = committed_blocks(); now != committed) {
+                committed = now;
+                start = Clock::now();
+            }
             const auto waited = Clock::now() - start;
             if (waited >= lock_timeout)
                 return {Code::timeout,
                         fmt::format(
-                            "another PE of this host has been committing symmetric memory for more than {} ms; is it "
-                            "stopped?",
+                            "another PE of this host holds the lock for committing symmetric memory and has committed "
+                            "nothing for {} ms; is it stopped?",
                             lock_timeout.count())};
             // Sleeps for a fraction of the time waited so far: a thousand waiters that poll every few milliseconds
             // would take the processors from the holder.
@@ -90,6 +95,11 @@ public:
     }
 
 private:
+    [[nodiscard]] std::uint64_t committed_blocks() const {
+        struct stat facts {};
+        return fstat(descriptor_, &facts) == 0 ? static_cast<std::uint64_t>(facts.st_blocks) : 0;
+    }
+
     int descriptor_;
     bool held_ = false;
 };
@@ -291,10 +301,11 @@ bool SharedSegment::take_allowance(std::uint64_t bytes) {
 }
 
 Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chrono::milliseconds lock_timeout) {
-    if (take_allowance(bytes)) return commit_piece(offset, bytes, bytes);
+    bool huge = uses_huge_pages_;
+    if (take_allowance(bytes)) return commit_piece(offset, bytes, bytes, huge);
     CommitLock lock(descriptor_.get());
     if (Status locked = lock.take(lock_timeout); !locked.ok()) return locked;
-    if (take_allowance(bytes)) return commit_piece(offset, bytes, bytes);  // that the lock's last holder left
+    if (take_allowance(bytes)) return commit_piece(offset, bytes, bytes, huge);  // that the lock's last holder left
     std::uint64_t reserve = 0;
     std::uint64_t checked = bytes;
     for (std::uint64_t done = 0; done < bytes; checked = std::min(piece_bytes, bytes - done)) {
@@ -302,7 +313,7 @@ Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chr
         const auto room = check_room(checked, bytes);
         // Pieces end at multiples of their size, so that no huge page is in two.
         const std::uint64_t piece = std::min(piece_bytes - (offset + done) % piece_bytes, bytes - done);
-        const Status committed = room.ok() ? commit_piece(offset + done, piece, bytes) : room.status();
+        const Status committed = room.ok() ? commit_piece(offset + done, piece, bytes, huge) : room.status();
         if (!committed.ok()) {
             if (done > 0 && !retains_pages_) decommit(offset, done);
             return committed;
@@ -314,23 +325,31 @@ Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chr
     return {};
 }
 
-// Linux makes a huge page of one small page and a hole without copying. Returns the bytes of the huge pages.
-std::uint64_t SharedSegment::commit_huge_pages(std::uint64_t offset, std::uint64_t bytes) {
+// Linux makes a huge page of one small page and a hole without copying. Returns whether the range has huge pages
+// throughout; where it does not, some may exist.
+bool SharedSegment::commit_huge_pages(std::uint64_t offset, std::uint64_t bytes) {
     const std::uint64_t begin = rounded_up(offset, huge_page_bytes);
-    std::uint64_t at = begin;
-    while (at + huge_page_bytes <= offset + bytes && allocate_pages(descriptor_.get(), at, page_bytes()) == 0 &&
-           ::madvise(base_ + at, huge_page_bytes, MADV_COLLAPSE) == 0)
-        at += huge_page_bytes;
-    return at - begin;
+    const std::uint64_t end = (offset + bytes) / huge_page_bytes * huge_page_bytes;
+    if (begin >= end) return true;
+    for (std::uint64_t at = begin; at < end; at += huge_page_bytes)
+        if (allocate_pages(descriptor_.get(), at, page_bytes()) != 0) return false;
+    if (::madvise(base_ + begin, end - begin, MADV_COLLAPSE) != 0) return false;
+    huge_bytes_ += end - begin;
+    return true;
 }
 
-Status SharedSegment::commit_piece(std::uint64_t offset, std::uint64_t bytes, std::uint64_t wanted) {
-    const std::uint64_t huge = uses_huge_pages_ ? commit_huge_pages(offset, bytes) : 0;
+// `huge`: try huge pages; false from then on where they failed.
+Status SharedSegment::commit_piece(std::uint64_t offset, std::uint64_t bytes, std::uint64_t wanted, bool& huge) {
+    const bool tried_huge = huge;
+    const std::uint64_t huge_before = huge_bytes_;
+    huge = huge && commit_huge_pages(offset, bytes);
     const int error = allocate_pages(descriptor_.get(), offset, bytes);
-    if (error == 0) huge_bytes_ += huge;
     if (error == 0) return {};
     // fallocate has taken back only what it added itself.
-    if (uses_huge_pages_ && bytes >= huge_page_bytes && !retains_pages_) decommit(offset, bytes);
+    if (tried_huge && bytes >= huge_page_bytes && !retains_pages_) {
+        decommit(offset, bytes);
+        huge_bytes_ = huge_before;
+    }
     struct statvfs space {};
     const std::string left = fstatvfs(descriptor_.get(), &space) == 0 && space.f_blocks > 0
                                  ? fmt::format(" ({} of {} free)", format_size(space.f_bavail * space.f_frsize),

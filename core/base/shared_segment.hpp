@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/base/host_facts.hpp"
 #include "core/base/poller.hpp"
 #include "npushmem/plugin/status.hpp"
 
@@ -57,18 +58,18 @@ public:
 
     // Makes [offset, offset + bytes) usable. Bytes that were not committed are zero. The processes of a host commit one
     // after another, so that the check against the available memory holds. A failure leaves nothing newly committed;
-    // its message has the numbers. Fails with Code::timeout when other processes hold the lock for longer than
-    // `lock_timeout`, for example because one is stopped.
+    // its message has the numbers. Fails with Code::timeout when another process holds the lock and has committed
+    // nothing for `lock_timeout`, for example because it is stopped.
     //
     // With an allowance (see share_allowance), a check of the available memory also allows further commits of up to a
     // quarter of the memory that it reserves for the system, by any process, without lock and check.
     Status commit(std::uint64_t offset, std::uint64_t bytes,
                   std::chrono::milliseconds lock_timeout = std::chrono::minutes(1));
-    // From now on commits each whole huge page of a range as one, whatever the machine's setting for shared memory, as
-    // long as Linux (6.1 or later) has one free. Also zeroes it, so that the first access finds it ready. Its memory is
-    // on the NUMA node of the PE that commits.
-    void use_huge_pages() { uses_huge_pages_ = true; }
-    // Returns how many bytes this process has committed so.
+    // From now on a commit makes each whole huge page of its range a transparent one, also where the machine's mode for
+    // shared memory is `never`, and zeroes it, so that the first access finds it ready. It stops at the first piece of
+    // the range for which Linux (6.1 or later) finds no huge pages. No effect where pages do not have 4 KiB.
+    void use_huge_pages() { uses_huge_pages_ = page_bytes() == 4096; }
+    // Returns how many bytes this process has committed so, in pieces that have huge pages throughout.
     [[nodiscard]] std::uint64_t huge_bytes() const { return huge_bytes_; }
     // Uses a word of zeros that all processes of the segment share for the allowance, in bytes.
     void share_allowance(std::uint64_t& word) { allowance_ = &word; }
@@ -91,8 +92,8 @@ private:
 
     static Result<SharedSegment> attach_file(const SegmentHandle& handle, const std::string& path);
     Status map();
-    Status commit_piece(std::uint64_t offset, std::uint64_t bytes, std::uint64_t wanted);
-    std::uint64_t commit_huge_pages(std::uint64_t offset, std::uint64_t bytes);
+    Status commit_piece(std::uint64_t offset, std::uint64_t bytes, std::uint64_t wanted, bool& huge);
+    bool commit_huge_pages(std::uint64_t offset, std::uint64_t bytes);
     bool take_allowance(std::uint64_t bytes);
 
     FileDescriptor descriptor_;

@@ -34,7 +34,8 @@ std::string text_of(const HeapRecord& record) {
     if (call == HeapCall::free) return fmt::format("free of {}", object_of(record));
     std::string text = fmt::format("{} of {} bytes", name_of(call), record.bytes);
     if (call == HeapCall::unregister_buffer) text += fmt::format(" for {}", object_of(record));
-    if (call == HeapCall::align) text += fmt::format(" aligned to {}", record.alignment);
+    if (call == HeapCall::align || record.alignment > Allocator::default_alignment)
+        text += fmt::format(" aligned to {}", record.alignment);
     if (call == HeapCall::realloc) text += fmt::format(" for {}", object_of(record));
     return text;
 }

@@ -2,7 +2,6 @@
 #include "core/runtime/static_variables.hpp"
 
 #include <fmt/core.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
 
@@ -12,13 +11,6 @@
 namespace npushmem {
 
 namespace {
-
-// The pages of such a mount are larger than the executable's.
-bool on_huge_pages(const std::string& folder) {
-    constexpr decltype(statfs::f_type) hugetlbfs = 0x958458f6;
-    struct statfs facts {};
-    return !folder.empty() && statfs(folder.c_str(), &facts) == 0 && facts.f_type == hugetlbfs;
-}
 
 // PEs that are threads of one process share one set of variables.
 bool shares_process(std::span<const PeRecord> records, std::size_t pe) {
@@ -33,7 +25,8 @@ bool shares_process(std::span<const PeRecord> records, std::size_t pe) {
 StaticVariablesRecord StaticVariables::record_of(const Settings& settings, const ProgramImage& image) {
     if (!settings.static_data) return {0, 0, StaticVariablesRecord::switched_off};
     if (image.bytes == 0) return {0, 0, StaticVariablesRecord::no_variables};
-    if (on_huge_pages(settings.heap_dir)) return {0, 0, StaticVariablesRecord::huge_pages};
+    // The pages of such a mount are larger than the executable's.
+    if (is_mount_of_huge_pages(settings.heap_dir)) return {0, 0, StaticVariablesRecord::huge_pages};
     return {image.identity, image.bytes, StaticVariablesRecord::shareable};
 }
 

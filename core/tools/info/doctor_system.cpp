@@ -187,21 +187,28 @@ Check check_overcommit(const Examined& examined) {
 }
 
 Check check_huge_pages(const Examined& examined) {
+    const Settings& settings = examined.settings;
     Check check{"huge pages", Severity::ok, {}, "speed of large transfers and of access at random", {}};
-    if (examined.settings.huge_pages && examined.system.memory.commits_huge_pages) {
-        check.found = "each whole 2 MiB of an object is a huge page";
+    if (examined.system.heap_dir.has_huge_pages) {
+        check.found = "NPUSHMEM_HEAP_DIR is a mount of huge pages";
+        return check;
+    }
+    if (settings.huge_pages && examined.system.memory.commits_huge_pages) {
+        check.found = "the heap uses transparent ones where it commits 2 MiB or more at once";
         return check;
     }
     const std::string& mode = examined.system.memory.huge_pages;
     const bool used = mode == "always" || mode == "within_size" || mode == "force";
-    check.found =
-        fmt::format("{}; transparent huge pages of shared memory: {}; the heap uses {} pages",
-                    examined.settings.huge_pages ? "Linux gave no huge page on request" : "NPUSHMEM_HUGE_PAGES is 0",
-                    mode.empty() ? "unknown" : mode, used ? "huge" : "small");
+    check.found = fmt::format("{}; transparent huge pages of shared memory: {}; the heap uses {} pages",
+                              settings.huge_pages ? "Linux gave no huge page on request" : "NPUSHMEM_HUGE_PAGES is 0",
+                              mode.empty() ? "unknown" : mode, used ? "huge" : "small");
     if (used) return check;
-    check.remedy = examined.settings.huge_pages ? "use Linux 6.1 or later; or echo within_size > "
-                                                  "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
-                                                : "unset NPUSHMEM_HUGE_PAGES";
+    const std::string mode_remedy = "echo within_size > /sys/kernel/mm/transparent_hugepage/shmem_enabled";
+    if (!settings.huge_pages)
+        check.remedy = "unset NPUSHMEM_HUGE_PAGES";
+    else
+        check.remedy =
+            examined.system.kernel.at_least(6, 1) ? mode_remedy : "use Linux 6.1 or later; or " + mode_remedy;
     return check;
 }
 

@@ -54,6 +54,7 @@ FolderFacts folder_facts(const std::string& path) {
         facts.total = std::uint64_t{space.f_blocks} * space.f_frsize;
         facts.free = std::uint64_t{space.f_bavail} * space.f_frsize;
     }
+    facts.has_huge_pages = is_mount_of_huge_pages(path);
     return facts;
 }
 

@@ -29,6 +29,7 @@ struct FolderFacts {
     bool writable = false;
     std::uint64_t total = 0;  // bytes of its file system
     std::uint64_t free = 0;
+    bool has_huge_pages = false;  // it is a mount of huge pages
 };
 
 // A device of the kernel's RDMA stack.

@@ -49,7 +49,7 @@ protected:
         system.memory.available = {8 * gib, 16 * gib, false};
         system.memory.overcommit = 0;
         system.memory.huge_pages = "within_size";
-        system.shm = {true, true, gib, gib};
+        system.shm = {true, true, gib, gib, false};
         system.kernel = kernel_of("6.1.0");
         system.memory.commits_huge_pages = true;
         system.ptrace_scope = 1;
@@ -198,9 +198,9 @@ TEST_F(Doctor, ComparesTheHeapsWithTheAvailableMemory) {
 TEST_F(Doctor, ExaminesTheFolderOfTheHeap) {
     settings.heap_dir = "/huge";
     expect(Severity::problem, "heap", "no folder", "NPUSHMEM_HEAP_DIR");
-    system.heap_dir = {true, false, gib, gib};
+    system.heap_dir = {true, false, gib, gib, false};
     expect(Severity::problem, "heap", "not writable", "NPUSHMEM_HEAP_DIR");
-    system.heap_dir = {true, true, gib, 100 * mib};
+    system.heap_dir = {true, true, gib, 100 * mib, false};
     expect(Severity::note, "heap", "100 MiB of 1 GiB free", "NPUSHMEM_SYMMETRIC_SIZE=25M");
     system.heap_dir.free = gib;
     EXPECT_THAT(complaints(), IsEmpty());
@@ -209,9 +209,9 @@ TEST_F(Doctor, ExaminesTheFolderOfTheHeap) {
 TEST_F(Doctor, NotesSharedMemoryFoldersThatHoldNoTable) {
     system.shm = {};
     expect(Severity::note, "/dev/shm", "no such folder", "mount");
-    system.shm = {true, false, gib, gib};
+    system.shm = {true, false, gib, gib, false};
     expect(Severity::note, "/dev/shm", "not writable", "NPUSHMEM_NIC_ARBITRATION=0");
-    system.shm = {true, true, gib, 0};
+    system.shm = {true, true, gib, 0, false};
     expect(Severity::note, "/dev/shm", "0 B of 1 GiB free", "mount");
 }
 
@@ -236,7 +236,8 @@ TEST_F(Doctor, NotesStrictOvercommit) {
 
 TEST_F(Doctor, TellsHowTheHeapGetsHugePages) {
     system.memory.huge_pages = "never";
-    EXPECT_THAT(check_huge_pages(examined()).found, "each whole 2 MiB of an object is a huge page");
+    EXPECT_THAT(check_huge_pages(examined()).found,
+                "the heap uses transparent ones where it commits 2 MiB or more at once");
     EXPECT_THAT(check_huge_pages(examined()).remedy, IsEmpty());
     settings.huge_pages = false;
     EXPECT_THAT(check_huge_pages(examined()).found, HasSubstr("NPUSHMEM_HUGE_PAGES is 0; "));
@@ -245,11 +246,16 @@ TEST_F(Doctor, TellsHowTheHeapGetsHugePages) {
     settings.huge_pages = true;
     system.memory.commits_huge_pages = false;
     EXPECT_THAT(check_huge_pages(examined()).found, HasSubstr("never; the heap uses small pages"));
-    EXPECT_THAT(check_huge_pages(examined()).remedy, HasSubstr("or echo within_size"));
+    EXPECT_THAT(check_huge_pages(examined()).remedy, HasSubstr("echo within_size"));
+    EXPECT_THAT(check_huge_pages(examined()).remedy, Not(HasSubstr("later")));
+    system.kernel = kernel_of("5.15.0");
+    EXPECT_THAT(check_huge_pages(examined()).remedy, HasSubstr("use Linux 6.1 or later; or echo within_size"));
     EXPECT_THAT(complaints(), IsEmpty());
     system.memory.huge_pages = "within_size";
     EXPECT_THAT(check_huge_pages(examined()).found, HasSubstr("within_size; the heap uses huge pages"));
     EXPECT_THAT(check_huge_pages(examined()).remedy, IsEmpty());
+    system.heap_dir.has_huge_pages = true;
+    EXPECT_THAT(check_huge_pages(examined()).found, "NPUSHMEM_HEAP_DIR is a mount of huge pages");
 }
 
 TEST_F(Doctor, NotesMorePesThanCpus) {
