@@ -198,16 +198,20 @@ NPUSHMEM_API int npushmemx_team_sync_by(npushmem_team_t team, const char* algori
  * team. Returns 0 or a code, with a report, as above; on failure nothing changes. */
 NPUSHMEM_API int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm);
 /* Sets who runs the team's barrier, sync, broadcast, collect, fcollect, alltoall, reductions and reduce-scatter from
- * now on: "npushmem"; "npushmem:" and the name of one of its methods, which then runs the collectives that have it, as
- * far as it serves the call; the library that NPUSHMEM_COLL_LIBRARY has loaded, by its name, in all calls that it
- * supports; or "auto", as at the team's start: the rules of NPUSHMEM_COLL_TUNING_FILE. The methods, of which
- * npushmem-perf tune-collectives times those of each collective: lines and ring (small payloads over mapped memory,
- * without a barrier), push (puts to all, then a barrier), pull (gets from all between two barriers), scatter
- * (broadcasts: each member gets its part from the root and the others from the members), published (reductions of
- * copies in the runtime's memory) and partitioned (reductions in which each member combines one part). Otherwise as
- * npushmemx_team_set_barrier. A library's name where none is loaded, another one, or an unknown method is an error
- * (NPUSHMEM_E_ARGUMENT). A library may refuse a team at the first call that is left to it: npushmem's own collectives
- * serve the team then, and this function returns NPUSHMEM_E_UNSUPPORTED for the library's name from then on. */
+ * now on:
+ *   "npushmem"           npushmem, by the methods that the rules of NPUSHMEM_COLL_TUNING_FILE select, if any
+ *   "npushmem:<method>"  npushmem, by this method in the collectives that have it and for the calls that it serves, and
+ *                        without rules in all others
+ *   the name of the library that NPUSHMEM_COLL_LIBRARY has loaded: this, in all calls that it supports
+ *   "auto"               as at the team's start: npushmem or the library, by the rules
+ * Methods of broadcast: ring (small, over mapped memory, without a barrier), push (the root writes to all, then a
+ * barrier), pull (the others read between two barriers), scatter (each member reads its part from the root, and the
+ * other parts from the members); of collect: push, pull; of fcollect and alltoall: lines (as ring), push, pull; of
+ * reductions: lines, published (of copies in the runtime's memory), partitioned (each member combines one part); of
+ * reduce-scatter: lines, pull. npushmem-perf tune-collectives times them. Otherwise as npushmemx_team_set_barrier.
+ * Another name or method is an error (NPUSHMEM_E_ARGUMENT). A library may refuse a team at the first call that is left
+ * to it: npushmem's own collectives serve the team then, and this function returns NPUSHMEM_E_UNSUPPORTED for the
+ * library's name from then on. */
 NPUSHMEM_API int npushmemx_team_set_collectives(npushmem_team_t team, const char* library);
 /* Collective over the team; one thread at a time. Completes this PE's operations on the default context, as quiet, then
  * returns when all members have entered. Returns 0 or a code, with a report. */

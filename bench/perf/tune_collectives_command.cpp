@@ -85,10 +85,11 @@ bool serves(coll::Method method, std::size_t bytes, int pes, bool mapped) {
     using coll::Method;
     switch (method) {
         case Method::lines:
-            return mapped && pes <= coll::CacheLineExchange::max_members &&
+            return mapped && pes > 1 && pes <= coll::CacheLineExchange::max_members &&
                    bytes <= coll::CacheLineExchange::max_payload;
         case Method::ring:
-            return mapped && pes <= coll::BroadcastRing::max_members && bytes <= coll::BroadcastRing::max_payload;
+            return mapped && pes > 1 && pes <= coll::BroadcastRing::max_members &&
+                   bytes <= coll::BroadcastRing::max_payload;
         case Method::published: return bytes <= coll::Workspace::contribution_bytes;
         default: return true;
     }
@@ -127,6 +128,7 @@ public:
 private:
     Status measure(const Job& job) {
         std::ranges::sort(bytes_);
+        bytes_.erase(std::ranges::unique(bytes_).begin(), bytes_.end());
         const auto pes = static_cast<std::size_t>(job.pes());
         auto dest = make_symmetric<std::byte>(bytes_.back() * pes);
         auto source = make_symmetric<std::byte>(bytes_.back() * pes);
@@ -136,6 +138,8 @@ private:
         bench::TerminalProgress progress(job.is_reporter());
         std::size_t step = 0;
         const auto collectives = selected_collectives();
+        if (collectives.empty())
+            return {Code::argument, "without a library there is nothing to choose for barriers; use tune-barrier"};
         for (const MeasuredCollective& one : collectives)
             for (const std::size_t bytes : sizes_of(one)) {
                 progress.line().begin_step(fmt::format("timing {}", one.name), step++,
@@ -193,6 +197,7 @@ private:
         Job::barrier();
         const auto begin = Clock::now();
         for (int i = 0; i < calls_ && code == 0; ++i) code = call();
+        Job::barrier();  // a root may return before the others have its data
         choice.rounds_us.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / calls_);
         return code == 0 ? Status{} : library_failure();
     }

@@ -42,6 +42,7 @@ Status check_same_call(Team& team, const char* function, const Call& call, const
     if (!runtime_unnoted()->settings().check) return own;
     coll::CallRecord record;
     record.name(function);
+    record.select(team.selected_collectives());
     record.sequence = ++team.checked_calls;
     record.count = call.count;
     record.root = call.root;

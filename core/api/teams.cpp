@@ -329,7 +329,8 @@ int npushmemx_team_set_collectives(npushmem_team_t team, const char* library) {
     const auto found = team_of(team);
     Status done = found.status();
     if (done.ok())
-        done = library != nullptr ? found.value()->select_library(library) : Status{Code::argument, "library is NULL"};
+        done =
+            library != nullptr ? found.value()->select_collectives(library) : Status{Code::argument, "library is NULL"};
     return report_code(__func__, done);
 }
 

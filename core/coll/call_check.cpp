@@ -53,6 +53,11 @@ Status compare(const std::string& group, const MemberCall& a, const MemberCall& 
     if (first != second) return differ(group, "the function", a, std::string(first), b, std::string(second));
     if (!std::ranges::equal(a.record.members, b.record.members) || a.record.list_hash != b.record.list_hash)
         return differ(group, "the team", a, members_of(a.record), b, members_of(b.record));
+    const std::string_view ones(a.record.collectives);
+    const std::string_view others(b.record.collectives);
+    if (ones != others)
+        return differ(group, "the choice of npushmemx_team_set_collectives", a, std::string(ones), b,
+                      std::string(others));
     Status done;
     if (a.record.counts_differ == 0) done = same(group, "count", a, a.record.count, b, b.record.count);
     if (done.ok()) done = same(group, "root", a, a.record.root, b, b.record.root);
@@ -74,6 +79,10 @@ Result<std::vector<CallRecord>> exchange(Group& group, const CallRecord& mine) {
 void CallRecord::name(std::string_view called) {
     const std::size_t length = std::min(called.size(), sizeof function - 1);
     std::memcpy(function, called.data(), length);
+}
+
+void CallRecord::select(std::string_view selected) {
+    std::memcpy(collectives, selected.data(), std::min(selected.size(), sizeof collectives - 1));
 }
 
 Status check_call(Group& group, const CallRecord& mine, const std::string& group_name) {

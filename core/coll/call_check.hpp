@@ -17,6 +17,7 @@ struct CallRecord {
     std::uint64_t magic = magic_value;
     std::uint64_t sequence = 0;  // counts the group's compared calls; a smaller one is from an earlier call
     char function[72] = {};      // includes the operation and the type
+    char collectives[32] = {};   // what npushmemx_team_set_collectives has selected, truncated
     std::uint64_t count = 0;
     std::int64_t root = 0;
     std::int64_t dst = 0;
@@ -29,6 +30,7 @@ struct CallRecord {
     std::int32_t code = 0;           // not 0: this member rejected its own arguments
 
     void name(std::string_view called);
+    void select(std::string_view selected);
 };
 static_assert(sizeof(CallRecord) <= Workspace::contribution_bytes);
 

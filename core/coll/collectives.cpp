@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <new>
 #include <numeric>
@@ -22,14 +23,17 @@ namespace {
 // Two blocks fit into a core's first-level cache.
 constexpr std::uint64_t block_bytes = 8192;
 // The limits between the built-in methods, as npushmem-perf tune-collectives has measured them (bench/README.md).
-// Concurrent reads by all members are faster than the root's writes one after the other; but they need a second
-// barrier, which costs more where members share cores.
+// From this size on, concurrent reads by all members are faster than the root's writes one after the other.
 constexpr std::uint64_t pull_broadcast_bytes = 8192;
-constexpr std::uint64_t pull_broadcast_bytes_if_crowded = 256U << 10;
 constexpr std::uint64_t pull_broadcast_bytes_if_unmapped = 32768;
-// From this many bytes on in all reads from a root over transports, each member reads only its part from the root.
-constexpr std::uint64_t scatter_broadcast_bytes = 1U << 20;
-// The second barrier of a partitioned reduction costs less than to combine all arrays on each member.
+// Where members share cores, the second barrier of a pull is dear: push up to this size, while the root writes less
+// than a MiB to all.
+constexpr std::uint64_t pull_broadcast_bytes_if_oversubscribed = 128U << 10;
+constexpr std::uint64_t pull_broadcast_bytes_to_all = 1U << 20;
+// From this many bytes on that all members together would read from the root over transports, each reads only its part
+// from the root.
+constexpr std::uint64_t scatter_broadcast_bytes_to_all = 1U << 20;
+// From this size on, a second barrier over mapped memory costs less than to combine all arrays on each member.
 constexpr std::uint64_t partition_reduce_bytes = 512;
 
 // Returns the member that this one handles at a step: itself last, and no two members handle the same one at a time.
@@ -46,10 +50,11 @@ Status write(Group& group, int member, std::uint64_t offset, const void* source,
     return {};
 }
 
+// From unmapped members the data is there after complete().
 Status read(Group& group, int member, std::uint64_t offset, void* dest, std::uint64_t bytes) {
     if (bytes == 0) return {};
     const std::byte* const there = group.mapped_address(member, offset);
-    if (there == nullptr) return group.get(member, offset, dest, bytes);
+    if (there == nullptr) return group.start_get(member, offset, dest, bytes);
     if (there != dest) std::memcpy(dest, there, bytes);
     return {};
 }
@@ -58,10 +63,40 @@ std::byte* local_address(const Group& group, std::uint64_t offset) {
     return group.mapped_address(group.index(), offset);
 }
 
-// Completes this member's puts and synchronises.
+// Completes this member's puts and gets.
+Status complete(Group& group) { return group.all_mapped() ? Status{} : group.complete(); }
+
 Status complete_and_sync(Group& group) {
-    return sync_after(group.all_mapped() ? Status{} : group.complete(), [&group] { return group.sync(); });
+    return sync_after(complete(group), [&group] { return group.sync(); });
 }
+
+// Private memory that gets write to, or none.
+class FetchedBytes {
+public:
+    explicit FetchedBytes(std::uint64_t bytes)
+        : memory_(bytes > 0 ? new (std::nothrow) std::byte[bytes] : nullptr), bytes_(bytes) {}
+
+    [[nodiscard]] Status made() const {
+        if (memory_ || bytes_ == 0) return {};
+        return {Code::memory, fmt::format("no private memory for {} bytes that a collective reads", bytes_)};
+    }
+    [[nodiscard]] std::byte* get() const { return memory_.get(); }
+    // Reads one array and waits for it.
+    Status read(Group& group, int member, std::uint64_t offset, std::uint64_t bytes) {
+        Status done = coll::read(group, member, offset, memory_.get(), bytes);
+        return done.ok() ? complete_gets(group) : done;
+    }
+    // After a failure a transport may still write to the memory, so it stays allocated.
+    Status complete_gets(Group& group) {
+        Status done = complete(group);
+        if (!done.ok()) (void)memory_.release();
+        return done;
+    }
+
+private:
+    std::unique_ptr<std::byte[]> memory_;
+    std::uint64_t bytes_;
+};
 
 // Calls `step` for every member in turn until one fails.
 template <class Step>
@@ -100,7 +135,7 @@ Status broadcast_pull(Group& group, std::uint64_t dest, std::uint64_t source, st
     if (Status synced = group.sync(); !synced.ok()) return synced;
     Status done;
     if (group.index() != root || to_root) done = read(group, root, source, local_address(group, dest), bytes);
-    return done.ok() ? group.sync() : done;
+    return done.ok() ? complete_and_sync(group) : done;
 }
 
 // The root's link carries the array once, not once per member.
@@ -112,14 +147,14 @@ Status broadcast_scatter_allgather(Group& group, std::uint64_t dest, std::uint64
     Status done;
     if (!is_root) done = read(group, root, source + mine.first, local_address(group, dest + mine.first), mine.count);
     if (is_root && to_root) done = read(group, root, source, local_address(group, dest), bytes);
-    if (done.ok()) done = group.sync();
+    if (done.ok()) done = complete_and_sync(group);
     if (done.ok() && !is_root)
         done = for_all(group, [&](int member) {
             const Chunk chunk = chunk_of(bytes, group.size(), member);
             const std::uint64_t from = member == root ? source : dest;
             return read(group, member, from + chunk.first, local_address(group, dest + chunk.first), chunk.count);
         });
-    return done.ok() ? group.sync() : done;
+    return done.ok() ? complete_and_sync(group) : done;
 }
 
 // Synchronises, lets each member read from every other one, and synchronises again.
@@ -127,28 +162,40 @@ template <class Read>
 Status pull_from_all(Group& group, Read&& read_from) {
     Status done = group.sync();
     if (done.ok()) done = for_all(group, read_from);
-    return done.ok() ? group.sync() : done;
+    return done.ok() ? complete_and_sync(group) : done;
 }
 
 // Combines `count` elements of all sources into `result`. Their accumulators fit into a block.
 Status combine(Group& group, std::uint64_t source, std::size_t count, const Reduction& how, std::byte* result) {
-    alignas(64) std::array<std::byte, block_bytes> fetched;
+    constexpr int members_at_a_time = 64;  // of whom this one fetches the elements together
     alignas(64) std::array<std::byte, block_bytes> wide;
     const std::uint64_t bytes = count * how.size;
     std::byte* const accumulators = how.widens() ? wide.data() : result;
-    std::byte* const first = how.widens() ? fetched.data() : result;
-    Status done = read(group, 0, source, first, bytes);
-    if (done.ok() && how.widens()) how.begin(accumulators, first, count);
-    for (int member = 1; member < group.size() && done.ok(); ++member) {
-        const std::byte* with = group.mapped_address(member, source);
-        if (with == nullptr) {
-            done = group.get(member, source, fetched.data(), bytes);
-            with = fetched.data();
+    const int step = std::min(group.size(), members_at_a_time);
+    FetchedBytes fetched(group.all_mapped() ? 0 : bytes * static_cast<std::uint64_t>(step));
+    if (Status made = fetched.made(); !made.ok()) return made;
+    const auto place_of = [&](int member, int first) {
+        return fetched.get() + bytes * static_cast<std::uint64_t>(member - first);
+    };
+    for (int first = 0; first < group.size(); first += step) {
+        const int end = std::min(first + step, group.size());
+        Status done;
+        for (int member = first; member < end && done.ok(); ++member)
+            if (group.mapped_address(member, source) == nullptr)
+                done = group.start_get(member, source, place_of(member, first), bytes);
+        const Status completed = fetched.complete_gets(group);
+        if (!done.ok() || !completed.ok()) return done.ok() ? completed : done;
+        for (int member = first; member < end; ++member) {
+            const std::byte* with = group.mapped_address(member, source);
+            if (with == nullptr) with = place_of(member, first);
+            if (member == 0)
+                how.begin(accumulators, with, count);
+            else
+                how.kernel(accumulators, with, count);
         }
-        if (done.ok()) how.kernel(accumulators, with, count);
     }
-    if (done.ok()) how.finish(result, accumulators, count);
-    return done;
+    how.finish(result, accumulators, count);
+    return {};
 }
 
 // Reduces this member's chunk of all arrays, block by block. Only this member accesses that chunk of any array, so dest
@@ -198,9 +245,10 @@ void add(std::byte* sum, const std::byte* array, std::size_t count, int member, 
 Status scan_block(Group& group, std::uint64_t dest, std::uint64_t source, std::size_t count, bool inclusive,
                   const Reduction& how) {
     alignas(64) std::array<std::byte, block_bytes> sum{};  // zero is the empty sum
-    alignas(64) std::array<std::byte, block_bytes> fetched;
     alignas(64) std::array<std::byte, block_bytes> rounded;
     const std::uint64_t bytes = count * how.size;
+    FetchedBytes fetched(bytes);
+    if (Status made = fetched.made(); !made.ok()) return made;
     const auto write_sum = [&](int member) {
         std::byte* const elements = how.widens() ? rounded.data() : sum.data();
         how.finish(elements, sum.data(), count);
@@ -208,10 +256,10 @@ Status scan_block(Group& group, std::uint64_t dest, std::uint64_t source, std::s
     };
     Status done;
     for (int member = 0; member < group.size() && done.ok(); ++member) {
-        done = read(group, member, source, fetched.data(), bytes);
+        done = fetched.read(group, member, source, bytes);
         if (!done.ok()) break;
         if (!inclusive) done = write_sum(member);
-        add(sum.data(), fetched.data(), count, member, how);
+        add(sum.data(), fetched.get(), count, member, how);
         if (inclusive) done = write_sum(member);
     }
     return done;
@@ -236,13 +284,14 @@ Status scan_published(Group& group, std::uint64_t dest, std::uint64_t source, st
     const auto at = publish(group, local_address(group, source), bytes);
     if (!at.ok()) return at.status();
     alignas(64) std::array<std::byte, 2 * Workspace::contribution_bytes> sum;
-    alignas(64) std::array<std::byte, Workspace::contribution_bytes> fetched;
+    FetchedBytes fetched(bytes);
+    if (Status made = fetched.made(); !made.ok()) return made;
     std::memset(sum.data(), 0, count * how.accumulator_size);
     const int last = inclusive ? group.index() : group.index() - 1;
     Status done;
     for (int member = 0; member <= last && done.ok(); ++member) {
-        done = read(group, member, at.value(), fetched.data(), bytes);
-        if (done.ok()) add(sum.data(), fetched.data(), count, member, how);
+        done = fetched.read(group, member, at.value(), bytes);
+        if (done.ok()) add(sum.data(), fetched.get(), count, member, how);
     }
     if (done.ok()) how.finish(local_address(group, dest), sum.data(), count);
     return done;
@@ -319,12 +368,10 @@ using HeldBlock = std::unique_ptr<std::byte[]>;
 Result<HeldBlock> hold_block(Group& group, std::uint64_t bytes) {
     HeldBlock held(new (std::nothrow) std::byte[bytes]);
     const std::uint64_t mine = held != nullptr ? 1 : 0;
-    const auto at = publish(group, &mine, sizeof mine);
-    Status done = at.status();
+    std::vector<std::uint64_t> theirs(static_cast<std::size_t>(group.size()));
+    Status done = gather_small(group, &mine, sizeof mine, theirs.data());
     for (int member = 0; member < group.size() && done.ok(); ++member) {
-        std::uint64_t theirs = 0;
-        done = read(group, member, at.value(), &theirs, sizeof theirs);
-        if (done.ok() && theirs == 0)
+        if (theirs[static_cast<std::size_t>(member)] == 0)
             done = {Code::memory,
                     fmt::format("member {} has no memory for the {} bytes that a reduce-scatter with equal "
                                 "dest and source holds; give it another dest",
@@ -396,18 +443,32 @@ Status sizes_differ(int sender, std::uint64_t sent, int receiver, std::uint64_t 
                                         sender, sent, receiver, expected)};
 }
 
+// The exchange of the sizes has synchronised the members: their sources are ready.
+Status collect_pull(Group& group, std::uint64_t dest, std::span<const Block> sources) {
+    std::vector<std::uint64_t> starts(sources.size());
+    std::transform_exclusive_scan(sources.begin(), sources.end(), starts.begin(), dest, std::plus{},
+                                  [](const Block& block) { return block.bytes; });
+    const Status done = for_all(group, [&](int member) {
+        const auto i = static_cast<std::size_t>(member);
+        return read(group, member, sources[i].offset, local_address(group, starts[i]), sources[i].bytes);
+    });
+    return done.ok() ? complete_and_sync(group) : done;
+}
+
 Method broadcast_method(const Group& group, std::uint64_t bytes, bool has_ring) {
     const Method selected = group.method(NPUSHMEM_COLL_BROADCAST, bytes);
     if (selected != Method::automatic && (selected != Method::ring || has_ring)) return selected;
     if (has_ring) return Method::ring;
     if (group.size() == 1) return Method::push;
-    if (!group.all_mapped()) {
-        if (bytes < pull_broadcast_bytes_if_unmapped) return Method::push;
-        const auto readers = static_cast<std::uint64_t>(group.size() - 1);
-        return readers > 1 && bytes >= scatter_broadcast_bytes / readers ? Method::scatter : Method::pull;
+    const auto others = static_cast<std::uint64_t>(group.size() - 1);
+    if (group.all_mapped()) {
+        const std::uint64_t limit = group.is_oversubscribed() ? std::min(pull_broadcast_bytes_if_oversubscribed,
+                                                                         pull_broadcast_bytes_to_all / others)
+                                                              : pull_broadcast_bytes;
+        return bytes < limit ? Method::push : Method::pull;
     }
-    return bytes < (group.is_crowded() ? pull_broadcast_bytes_if_crowded : pull_broadcast_bytes) ? Method::push
-                                                                                                 : Method::pull;
+    if (bytes < pull_broadcast_bytes_if_unmapped) return Method::push;
+    return others > 1 && bytes >= scatter_broadcast_bytes_to_all / others ? Method::scatter : Method::pull;
 }
 
 // Returns the selected method; without one, or if it is lines and these do not serve the call, the built-in choice:
@@ -421,13 +482,20 @@ Method exchange_method(const Group& group, std::uint32_t collective, std::uint64
 
 }  // namespace
 
+// Over transports the records pass through private memory, to which a failed get may still write.
 Status gather_small(Group& group, const void* mine, std::uint64_t bytes, void* all) {
     const auto at = publish(group, mine, bytes);
-    Status done = at.status();
-    auto* to = static_cast<std::byte*>(all);
-    for (int member = 0; member < group.size() && done.ok(); ++member, to += bytes)
-        done = read(group, member, at.value(), to, bytes);
-    return done;
+    if (!at.ok()) return at.status();
+    const std::uint64_t sum = bytes * static_cast<std::uint64_t>(group.size());
+    FetchedBytes fetched(group.all_mapped() ? 0 : sum);
+    Status done = fetched.made();
+    auto* const first = group.all_mapped() ? static_cast<std::byte*>(all) : fetched.get();
+    for (int member = 0; member < group.size() && done.ok(); ++member)
+        done = read(group, member, at.value(), first + bytes * static_cast<std::uint64_t>(member), bytes);
+    const Status completed = fetched.complete_gets(group);
+    if (!done.ok() || !completed.ok()) return done.ok() ? completed : done;
+    if (first != all) std::memcpy(all, first, sum);
+    return {};
 }
 
 Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root) {
@@ -466,44 +534,33 @@ Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
 }
 
 Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, std::uint64_t room) {
-    const Block mine{source, bytes};
-    const auto at = publish(group, &mine, sizeof mine);
-    if (!at.ok()) return at.status();
+    const Block mine{source, bytes};  // a member without bytes may have given another source
+    std::vector<Block> sources(static_cast<std::size_t>(group.size()));
+    Status done = gather_small(group, &mine, sizeof mine, sources.data());
+    if (!done.ok()) return done;
+    std::uint64_t before = 0;
+    std::uint64_t largest = 0;
     std::uint64_t left = room;
     bool fits = true;
-    std::vector<std::uint64_t> sources;  // a member without bytes may have given another one
-    std::vector<std::uint64_t> counts;
-    Status done;
-    for (int member = 0; member < group.size() && done.ok(); ++member) {
-        Block theirs{};
-        done = read(group, member, at.value(), &theirs, sizeof theirs);
-        sources.push_back(theirs.offset);
-        counts.push_back(theirs.bytes);
+    for (int member = 0; member < group.size(); ++member) {
+        const Block& theirs = sources[static_cast<std::size_t>(member)];
+        if (member < group.index()) before += theirs.bytes;
+        largest = std::max(largest, theirs.bytes);
         fits = fits && theirs.bytes <= left;
         left -= fits ? theirs.bytes : 0;
     }
     // All members read the same counts, so all get the same result.
-    if (done.ok() && !fits) return {Code::range, "the members' contributions together exceed the memory at dest"};
-    if (done.ok() && left < room && group.library() != nullptr) {
+    if (!fits) return {Code::range, "the members' contributions together exceed the memory at dest"};
+    if (left < room && group.library() != nullptr) {
+        std::vector<std::uint64_t> counts;
+        for (const Block& block : sources) counts.push_back(block.bytes);
         npushmem_coll_call call = transfer(NPUSHMEM_COLL_COLLECT, bytes);
         call.counts = counts.data();
-        if (auto ran = run_by_library(group, dest, source, call, std::ranges::max(counts))) return *ran;
+        if (auto ran = run_by_library(group, dest, source, call, largest)) return *ran;
     }
-    if (!done.ok()) return done;
-    std::vector<std::uint64_t> starts(counts.size());
-    std::exclusive_scan(counts.begin(), counts.end(), starts.begin(), dest);
-    // The exchange of the sizes has synchronised the members: their sources are ready.
-    Method method = group.method(NPUSHMEM_COLL_COLLECT, std::ranges::max(counts));
-    if (method == Method::automatic) method = group.all_mapped() ? Method::push : Method::pull;
-    if (method == Method::pull) {
-        done = for_all(group, [&](int member) {
-            const auto i = static_cast<std::size_t>(member);
-            return read(group, member, sources[i], local_address(group, starts[i]), counts[i]);
-        });
-        return done.ok() ? group.sync() : done;
-    }
-    const std::uint64_t start = starts[static_cast<std::size_t>(group.index())];
-    done = for_all(group, [&](int member) { return write(group, member, start, local_address(group, source), bytes); });
+    if (group.method(NPUSHMEM_COLL_COLLECT, largest) == Method::pull) return collect_pull(group, dest, sources);
+    done = for_all(
+        group, [&](int member) { return write(group, member, dest + before, local_address(group, source), bytes); });
     return done.ok() ? complete_and_sync(group) : done;
 }
 
@@ -573,7 +630,8 @@ Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint6
         return *done;
     CacheLineExchange* const lines = lines_for(group, count, how);
     const bool fits = count <= Workspace::contribution_bytes / how.size;
-    const bool is_small = fits && (count * how.size < partition_reduce_bytes || group.is_crowded());
+    const bool is_small =
+        fits && (count * how.size < partition_reduce_bytes || group.is_oversubscribed() || !group.all_mapped());
     const Method method = exchange_method(group, NPUSHMEM_COLL_REDUCE, count * how.size, lines != nullptr,
                                           is_small ? Method::published : Method::partitioned);
     if (method == Method::lines) return combine_by_lines(group, *lines, dest, source, 0, count, how, group.size());

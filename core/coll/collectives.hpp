@@ -5,10 +5,10 @@
 //
 // All operations minimise barriers, because with more PEs than cores a barrier costs more than the bytes. Writing into
 // the others' dest, which is ready by contract, needs one barrier; reading from their source needs one before and one
-// after. Each function states its built-in method by size; Group::method may select another one. In groups with a
-// CacheLineExchange, up to CacheLineExchange::max_payload bytes per member use it and need no barrier; so do broadcasts
-// of up to BroadcastRing::max_payload bytes in groups with a BroadcastRing. All but scans and strided exchanges are
-// left to another library where the group has one that serves the call.
+// after. Group::method may select another method than the built-in one by size, which each function states. In groups
+// with a CacheLineExchange, up to CacheLineExchange::max_payload bytes per member use it and need no barrier; so do
+// broadcasts of up to BroadcastRing::max_payload bytes in groups with a BroadcastRing. All but scans and strided
+// exchanges are left to another library where the group has one that serves the call.
 #pragma once
 
 #include <span>
@@ -26,10 +26,11 @@ Status gather_small(Group& group, const void* mine, std::uint64_t bytes, void* a
 Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root);
 
 // `bytes` may differ between members, which exchange it first. Fails with Code::range on all members when the sum
-// exceeds `room`, the bytes from dest to the end of its object.
+// exceeds `room`, the bytes from dest to the end of its object. Push.
 Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, std::uint64_t room);
+// Push.
 Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
-// Sends `bytes` to each member.
+// Sends `bytes` to each member. Push.
 Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
 
 // `count` elements of `size` bytes for each member, `dst` and `sst` elements apart.
@@ -53,8 +54,8 @@ Status alltoallv(Group& group, std::span<const Block> dest, std::span<const Bloc
 
 // Gives the same bits on every member: combines operands in the members' order; f16 and bf16 in float, rounded once. A
 // NaN among the operands of max and min is their result.
-// dest may be source. Small: every member publishes its array in its workspace and combines all. Large: each member
-// combines one part of all arrays and writes the result to all.
+// dest may be source. Small: published. Over mapped memory from 512 bytes on, where members have cores of their own,
+// and over transports for more than Workspace::contribution_bytes: partitioned.
 Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, ReduceOperation operation,
               ReduceElement element);
 // Combines this member's block of `count` elements of every source, which has one block for each member, in the

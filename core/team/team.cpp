@@ -29,10 +29,8 @@ Team::Team(const TeamResources& resources, Members members, const TeamLayout& la
       pes_(all_mapped ? std::vector<int>{} : listed_unless_all(memory_.members().range(), resources.npes)),
       calls_(resources.waiter, name_, published_calls(resources, is_world)),
       barrier_(resources, memory_, barrier_offsets(layout, is_world), calls_.waiter(), name_,
-               is_world ? &resources.layout : nullptr),
-      has_method_rules_(std::ranges::any_of(resources.tuning.library_rules(), [](const barrier::LibraryRule& rule) {
-          return rule.method != coll::Method::automatic;
-      })) {
+               is_world ? &resources.layout : nullptr) {
+    keep_method_rules();
     begin_library();
     if (!all_mapped || size() == 1) return;
     const PeRange& pes = memory_.members().range();
@@ -58,17 +56,25 @@ void Team::begin_library() {
     if (resources_.algorithm == "auto") barrier_.use_library(library_.get());
 }
 
+void Team::keep_method_rules() {
+    const auto& input = barrier_.selection_input();
+    for (std::uint32_t collective = 0; collective < coll::collective_count; ++collective)
+        for (const barrier::LibraryRule* rule :
+             resources_.tuning.library_rules_for(coll::collective_names[collective], input))
+            method_rules_[collective].push_back({rule->bytes, rule->method});
+}
+
 coll::Method Team::method(std::uint32_t collective, std::uint64_t bytes) const {
     if (method_ != coll::Method::automatic)
         return std::ranges::count(coll::methods_of(collective), method_) > 0 ? method_ : coll::Method::automatic;
-    if (!has_method_rules_) return coll::Method::automatic;
-    const auto* const rule = resources_.tuning.find_library(coll::collective_names.at(collective),
-                                                            static_cast<double>(bytes), barrier_.selection_input());
-    return rule != nullptr ? rule->method : coll::Method::automatic;
+    for (const MethodRule& rule : method_rules_[collective])
+        if (rule.bytes.contains(static_cast<double>(bytes))) return rule.method;
+    return coll::Method::automatic;
 }
 
-Status Team::select_library(std::string_view name) {
+Status Team::select_collectives(std::string_view choice) {
     using Selection = coll::LibraryTeam::Selection;
+    std::string_view name = choice;
     coll::Method method = coll::Method::automatic;
     if (constexpr std::string_view own = "npushmem:"; name.starts_with(own)) {
         const auto named = coll::method_named(name.substr(own.size()));
@@ -89,6 +95,7 @@ Status Team::select_library(std::string_view name) {
                         "do",
                         loaded, name_, library_->refusal().message())};
     method_ = method;
+    selected_collectives_ = choice;
     if (!library_) return {};
     library_->select(name == "npushmem" ? Selection::own : name == "auto" ? Selection::by_rules : Selection::library);
     const bool ours = name == "auto" && resources_.algorithm != "auto";
@@ -106,6 +113,10 @@ Status Team::put_blocks(int member, const StridedBlocks& blocks, const void* sou
 
 Status Team::get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) {
     return resources_.remote.get(members().at(member), offset, dest, bytes, RemoteAccess::Completion::local);
+}
+
+Status Team::start_get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) {
+    return resources_.remote.get(members().at(member), offset, dest, bytes, RemoteAccess::Completion::deferred);
 }
 
 }  // namespace npushmem

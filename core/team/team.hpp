@@ -112,9 +112,10 @@ public:
         return memory_.address(member, offset);
     }
     [[nodiscard]] bool all_mapped() const override { return memory_.all_mapped(); }
-    [[nodiscard]] bool is_crowded() const override { return resources_.pes_per_core > 1; }
+    [[nodiscard]] bool is_oversubscribed() const override { return resources_.pes_per_core > 1; }
     Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override;
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override;
+    Status start_get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override;
     Status put_blocks(int member, const StridedBlocks& blocks, const void* source) override;
     [[nodiscard]] std::uint64_t workspace() const override { return layout_.workspace(); }
     unsigned next_workspace_half() override { return workspace_uses_++ % 2; }
@@ -122,12 +123,15 @@ public:
     [[nodiscard]] coll::BroadcastRing* broadcast_ring() override { return ring_.get(); }
     [[nodiscard]] coll::LibraryTeam* library() override { return library_.get(); }
     [[nodiscard]] coll::Method method(std::uint32_t collective, std::uint64_t bytes) const override;
-    // Selects who runs the team's collectives: "npushmem", "npushmem:<method>", the library of the job by its name, or
+    // Selects what runs the team's collectives: "npushmem", "npushmem:<method>", the library of the job by its name, or
     // "auto", the rules of the tuning file. Equal on all members. Code::argument for another name.
-    Status select_library(std::string_view name);
+    Status select_collectives(std::string_view choice);
+    // Returns the choice.
+    [[nodiscard]] const std::string& selected_collectives() const { return selected_collectives_; }
 
 private:
     void begin_library();
+    void keep_method_rules();
 
     const TeamResources& resources_;
     MemberMemory memory_;
@@ -139,7 +143,13 @@ private:
     std::unique_ptr<coll::CacheLineExchange> lines_;  // null: not all mapped, or too many members
     std::unique_ptr<coll::BroadcastRing> ring_;       // the same
     std::unique_ptr<coll::LibraryTeam> library_;      // null: without a library, or one member
-    bool has_method_rules_;
+    struct MethodRule {
+        barrier::TuningRange bytes;
+        coll::Method method;
+    };
+    // By collective; of the tuning file, for teams as this one.
+    std::array<std::vector<MethodRule>, coll::collective_count> method_rules_;
+    std::string selected_collectives_ = "auto";
     coll::Method method_ = coll::Method::automatic;  // selected for all collectives that have it
     unsigned workspace_uses_ = 0;
     unsigned split_records_ = 0;

@@ -159,4 +159,12 @@ const LibraryRule* Tuning::find_library(std::string_view collective, double byte
     return nullptr;
 }
 
+std::vector<const LibraryRule*> Tuning::library_rules_for(std::string_view collective,
+                                                          const BarrierSelectionInput& selection_input) const {
+    std::vector<const LibraryRule*> out;
+    for (const LibraryRule& rule : library_rules_)
+        if (rule.collective == collective && matches(rule, selection_input)) out.push_back(&rule);
+    return out;
+}
+
 }  // namespace npushmem::barrier

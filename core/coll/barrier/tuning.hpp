@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The decision file of host collectives. It defines which algorithm `auto` selects for the barrier of which team, as
-// measured on some machine, and which calls another library serves (NPUSHMEM_COLL_LIBRARY).
+// measured on some machine, by which method the other collectives run, and which calls another library serves
+// (NPUSHMEM_COLL_LIBRARY).
 //
 // Text, one rule per line. The first matching rule decides; without one the built-in choice applies:
 //
@@ -49,7 +50,7 @@ struct TuningRule {
     Plan plan;
 };
 
-// Selects the library of a collective.
+// Selects the library of a collective, or npushmem's method.
 struct LibraryRule {
     int line = 0;
     std::string collective;
@@ -75,6 +76,9 @@ public:
     // Returns the first rule that matches a call of `bytes` per member; null when there is none.
     [[nodiscard]] const LibraryRule* find_library(std::string_view collective, double bytes,
                                                   const BarrierSelectionInput& selection_input) const;
+    // Returns all that match calls of some size, in their order.
+    [[nodiscard]] std::vector<const LibraryRule*> library_rules_for(std::string_view collective,
+                                                                    const BarrierSelectionInput& selection_input) const;
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] const std::vector<TuningRule>& rules() const { return rules_; }
     [[nodiscard]] const std::vector<LibraryRule>& library_rules() const { return library_rules_; }

@@ -46,6 +46,16 @@ void expect_all(const std::function<CallRecord(int)>& of, Code code, const char*
         }
 }
 
+TEST(CallCheck, MembersThatHaveSelectedDifferentMethodsFail) {
+    const auto by = [](int member) {
+        CallRecord record = call("f");
+        record.select(member == 1 ? "npushmem:pull" : "auto");
+        return record;
+    };
+    expect_all(by, Code::mismatch,
+               "the choice of npushmemx_team_set_collectives is auto on PE 0 and npushmem:pull on PE 1 of the team t");
+}
+
 TEST(CallCheck, EqualCallsPass) {
     expect_all([](int) { return call("f"); }, Code::ok, "");
     expect_all([](int) { return call(""); }, Code::ok, "");

@@ -28,11 +28,13 @@ struct Shape {
     bool mapped;
     bool lines = true;
     Method method = Method::automatic;
+    bool oversubscribed = false;
 };
 void PrintTo(const Shape& shape, std::ostream* out) {
     *out << shape.members << (shape.mapped ? " mapped" : " behind a transport")
          << (shape.lines ? "" : " without lines");
     if (shape.method != Method::automatic) *out << " by " << name_of(shape.method);
+    if (shape.oversubscribed) *out << ", more than cores";
 }
 
 class Collectives : public ::testing::TestWithParam<Shape> {
@@ -41,6 +43,7 @@ protected:
     static void run(const std::function<void(ThreadGroup&, std::byte*)>& body) {
         Threads world(GetParam().members, GetParam().mapped, GetParam().lines);
         world.method = GetParam().method;
+        world.oversubscribed = GetParam().oversubscribed;
         std::vector<std::jthread> threads;
         for (int i = 0; i < world.members; ++i)
             threads.emplace_back([&, i] {
@@ -330,8 +333,9 @@ INSTANTIATE_TEST_SUITE_P(Methods, Collectives,
                          ::testing::Values(Shape{4, true, true, Method::push}, Shape{4, true, true, Method::pull},
                                            Shape{4, true, true, Method::scatter},
                                            Shape{4, true, true, Method::partitioned},
-                                           Shape{3, false, true, Method::push}, Shape{3, false, true, Method::pull},
-                                           Shape{3, false, true, Method::ring}));
+                                           Shape{3, false, true, Method::push}, Shape{3, false, true, Method::scatter},
+                                           Shape{3, false, true, Method::ring}, Shape{4, true, true, Method::published},
+                                           Shape{4, true, true, Method::automatic, true}));
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Collectives,
                          ::testing::Values(Shape{1, true}, Shape{2, true}, Shape{3, true}, Shape{5, true},

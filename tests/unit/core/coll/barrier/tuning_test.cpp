@@ -112,6 +112,8 @@ TEST(Tuning, RulesOfNpushmemMaySelectAMethod) {
     const auto method_for = [&tuning](std::string_view collective, double bytes) {
         return tuning.find_library(collective, bytes, {.members = 2})->method;
     };
+    EXPECT_EQ(tuning.library_rules_for("broadcast", {.members = 2}).size(), 2U);
+    EXPECT_TRUE(tuning.library_rules_for("collect", {.members = 2}).empty());
     EXPECT_EQ(method_for("broadcast", 511), coll::Method::ring);
     EXPECT_EQ(method_for("broadcast", 512), coll::Method::automatic);
     EXPECT_EQ(method_for("reduce", 8), coll::Method::automatic);
