@@ -159,6 +159,19 @@ double store_time(Page& page, std::size_t lines) {
     });
 }
 
+// Nanoseconds for each byte of a copy that no first-level cache holds.
+double copy_time() {
+    const std::vector<std::byte> from(1U << 20, std::byte{1});
+    std::vector<std::byte> to(from.size());
+    volatile std::byte last{};  // keeps the compiler from removing the copies
+    const double of_a_word = time_of([&] {
+        std::memcpy(to.data(), from.data(), to.size());
+        last = to.back();
+        return true;
+    });
+    return of_a_word * per_batch / static_cast<double>(from.size());
+}
+
 // Measures with `work` in another process; both processes are bound as given. Restores the previous binding at the end.
 template <class Work, class Mine>
 Result<double> with_partner(Page& page, int my_cpu, int other_cpu, Work&& work, Mine&& mine) {
@@ -192,6 +205,7 @@ Result<Model> measure_model(Model defaults) {
         [&](Partner& partner) { return one_way_time(page, true, partner); });
     if (!turn.ok()) return turn.status();
     model.turn = turn.value();
+    model.node.per_byte = copy_time();
     if (cpus.size() < 2) return model;  // there is no second processor
     auto over = with_partner(
         page, here, there, [&] { answer(page, false); },

@@ -23,6 +23,8 @@ constexpr std::array names{
     Name{"network.latency", [](Model& model) { return &model.network.latency; }},
     Name{"network.overhead", [](Model& model) { return &model.network.overhead; }},
     Name{"network.gap", [](Model& model) { return &model.network.gap; }},
+    Name{"node.per_byte", [](Model& model) { return &model.node.per_byte; }},
+    Name{"network.per_byte", [](Model& model) { return &model.network.per_byte; }},
     Name{"turn", [](Model& model) { return &model.turn; }},
 };
 constexpr std::string_view cores_name = "cores_per_node";
@@ -78,8 +80,8 @@ Status read_line(std::string_view line, const std::string& place, Model& model) 
 }  // namespace
 
 Model default_model() {
-    return {.node = {.latency = 60, .overhead = 10, .gap = 15},
-            .network = {.latency = 1400, .overhead = 300, .gap = 60},
+    return {.node = {.latency = 60, .overhead = 10, .gap = 15, .per_byte = 0.05},
+            .network = {.latency = 1400, .overhead = 300, .gap = 60, .per_byte = 0.04},
             .turn = 830,
             .cores_per_node = 0};
 }

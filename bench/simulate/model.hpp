@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cost model of simulated barriers: LogGP parameters for two kinds of links, and cores shared by members.
+// Cost model of simulated barriers and collectives: LogGP parameters for two kinds of links, and cores shared by
+// members.
 #pragma once
 
 #include <istream>
@@ -9,12 +10,12 @@
 
 namespace npushmem::simulate {
 
-// LogGP for messages of one word (D. Culler and others, "LogP", 1993; A. Alexandrov and others, "LogGP", 1995): G, the
-// time per byte of long messages, is not needed. Nanoseconds.
+// LogGP (D. Culler and others, "LogP", 1993; A. Alexandrov and others, "LogGP", 1995). Nanoseconds.
 struct Link {
     double latency = 0;   // L: from the sender's core to the receiver's memory
     double overhead = 0;  // o: of the core, to send a message or to find an arrived one
     double gap = 0;       // g: minimum time between two messages sent, or received, by one member
+    double per_byte = 0;  // G: of long messages, in collectives; the messages of barriers are words
 
     bool operator==(const Link&) const = default;
 };
@@ -32,14 +33,15 @@ struct Model {
 Model default_model();
 
 // Lines "<name> <number>", "#" begins a comment; names: node.latency, node.overhead, node.gap, network.latency,
-// network.overhead, network.gap, turn (nanoseconds), cores_per_node. Unnamed parameters keep their values in `model`.
-// Errors have Code::config with line and column.
+// network.overhead, network.gap, node.per_byte, network.per_byte, turn (nanoseconds), cores_per_node. Unnamed
+// parameters keep their values in `model`. Errors have Code::config with line and column.
 Status read_model(std::istream& in, const std::string& file, Model& model);
 // Writes the format that read_model reads.
 std::string describe(const Model& model);
 
-// Measures this machine: the node's link with two processes that pass a word back and forth, and the turn with two
-// processes on one core. Code::system if a process cannot be created or bound. Takes a fraction of a second.
+// Measures this machine: the node's link with two processes that pass a word back and forth, its time per byte with
+// memcpy, and the turn with two processes on one core. Code::system if a process cannot be created or bound. Takes a
+// fraction of a second.
 Result<Model> measure_model(Model defaults);
 
 }  // namespace npushmem::simulate

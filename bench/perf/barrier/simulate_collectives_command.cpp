@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// npushmem-perf simulate-collectives: runs the real collectives under a cost model, by each method.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "bench/engine/report.hpp"
+#include "bench/perf/measure_command.hpp"
+#include "bench/perf/subcommand.hpp"
+#include "bench/simulate/collective_cost.hpp"
+#include "core/base/streams.hpp"
+
+namespace npushmem::perf {
+
+namespace {
+
+using simulate::CollectiveCall;
+using simulate::CollectiveCost;
+
+// The collectives that are not barriers.
+const std::vector<std::string> collectives(coll::collective_names.begin() + 1, coll::collective_names.end());
+
+std::uint32_t number_of(const std::string& collective) {
+    return static_cast<std::uint32_t>(std::ranges::find(coll::collective_names, collective) -
+                                      coll::collective_names.begin());
+}
+
+// The built-in choice, and each method that does not need mapped memory.
+std::vector<coll::Method> simulated_methods(std::uint32_t collective) {
+    std::vector<coll::Method> methods{coll::Method::automatic};
+    for (const coll::Method method : coll::methods_of(collective))
+        if (method != coll::Method::lines && method != coll::Method::ring) methods.push_back(method);
+    return methods;
+}
+
+struct Row {
+    std::string collective;
+    std::uint64_t bytes;
+    int members;
+    coll::Method method;
+    CollectiveCost cost;
+};
+
+class SimulateCollectivesCommand final : public Subcommand {
+public:
+    CLI::App* declare(CLI::App& program) override {
+        CLI::App* app = program.add_subcommand(
+            "simulate-collectives",
+            "Run the real collectives of several nodes under the LogGP model, by each method, for up to a million PEs");
+        app->add_option("--pes", members_, "Sizes of the team, more than --pes-per-node")
+            ->delimiter(',')
+            ->check(CLI::Range(2, 1'000'000))
+            ->capture_default_str();
+        app->add_option("--pes-per-node", per_node_, "PEs per node")
+            ->check(CLI::Range(1, 1'000'000))
+            ->capture_default_str();
+        app->add_option("--collectives", only_, "Only these, several with commas")
+            ->delimiter(',')
+            ->check(CLI::IsMember(collectives))
+            ->capture_default_str();
+        app->add_option("--bytes", bytes_, "Bytes of each PE, several with commas; of reductions multiples of 4")
+            ->delimiter(',')
+            ->check(CLI::Range(4, 1 << 26))
+            ->capture_default_str();
+        app->add_option("--parameters", parameters_, "File with the model's parameters; see bench/simulate/model.hpp");
+        declare_json(*app, json_);
+        return app;
+    }
+
+    int run() override {
+        const Status done = predict();
+        if (done.ok()) return EXIT_SUCCESS;
+        std::cerr << "npushmem-perf simulate-collectives: " << done.message() << '\n';
+        return EXIT_FAILURE;
+    }
+
+private:
+    Status predict() {
+        simulate::Model model = simulate::default_model();
+        if (!parameters_.empty()) {
+            const auto text = read_whole_file(parameters_);
+            if (!text.ok())
+                return {Code::config, fmt::format("cannot read \"{}\": {}", parameters_, text.status().message())};
+            std::istringstream lines(text.value());
+            if (Status read = simulate::read_model(lines, parameters_, model); !read.ok()) return read;
+        }
+        std::vector<Row> rows;
+        for (const std::string& collective : only_)
+            for (const std::uint64_t bytes : bytes_)
+                for (const int members : members_)
+                    for (const coll::Method method : simulated_methods(number_of(collective))) {
+                        const auto cost =
+                            simulate::cost_of({number_of(collective), bytes, method}, {members, per_node_}, model);
+                        if (!cost.ok()) return cost.status();
+                        rows.push_back({collective, bytes, members, method, cost.value()});
+                    }
+        if (Status written = write_json(json_, json_report(table_of(rows))); !written.ok()) return written;
+        if (!is_standard_output(json_)) std::cout << describe(model) << text_of(rows);
+        return {};
+    }
+
+    static bench::ResultTable table_of(const std::vector<Row>& rows) {
+        bench::ResultTable table{
+            "simulate-collectives",
+            {"collective", "bytes", "pes", "method", "us", "barrier_us", "barriers", "messages", "network_bytes"},
+            {}};
+        for (const Row& row : rows)
+            table.rows.push_back({row.collective, static_cast<std::int64_t>(row.bytes), std::int64_t{row.members},
+                                  std::string(name_of(row.method)), row.cost.nanoseconds / 1000,
+                                  row.cost.barrier_nanoseconds / 1000, std::int64_t{row.cost.barriers},
+                                  row.cost.messages, row.cost.network_bytes});
+        return table;
+    }
+
+    // One line for each size and number of PEs: the times of all methods in microseconds.
+    static std::string text_of(const std::vector<Row>& rows) {
+        std::string text;
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            const Row& row = rows[i];
+            const bool is_new = i == 0 || rows[i - 1].collective != row.collective || rows[i - 1].bytes != row.bytes;
+            if (is_new)
+                text += fmt::format("\n{} of {} bytes, in us (of these in barriers)", row.collective, row.bytes);
+            if (row.method == coll::Method::automatic) text += fmt::format("\n{:>9}", row.members);
+            text += fmt::format("  {} {:.4g} ({:.3g})", name_of(row.method), row.cost.nanoseconds / 1000,
+                                row.cost.barrier_nanoseconds / 1000);
+        }
+        return text + "\n";
+    }
+
+    std::vector<int> members_{100, 1000, 10'000, 100'000, 1'000'000};
+    int per_node_ = 8;
+    std::vector<std::string> only_{"broadcast", "alltoall"};
+    std::vector<std::uint64_t> bytes_{8, 65536};
+    std::string parameters_;
+    std::string json_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_simulate_collectives_command() {
+    return std::make_unique<SimulateCollectivesCommand>();
+}
+
+}  // namespace npushmem::perf

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/simulate/collective_cost.hpp"
+
+#include <gmock/gmock.h>
+
+#include "core/coll/barrier/tuning.hpp"
+
+namespace npushmem::simulate {
+namespace {
+
+using coll::Method;
+using ::testing::HasSubstr;
+
+// o <= g, as the formulas assume. All members on nodes of their own.
+constexpr Model cluster{.node = {.latency = 100, .overhead = 10, .gap = 20, .per_byte = 0.25},
+                        .network = {.latency = 1000, .overhead = 50, .gap = 70, .per_byte = 0.5}};
+
+constexpr double answered = 2 * 1000 + 50;  // the last of many gets has its data: 2L + o
+
+double message_of(double bytes) { return 70 + bytes * 0.5; }  // put or get
+
+double barrier_of(int members) {
+    const auto choice = barrier::choose("auto", {members, 1, members, false}, {});
+    return simulate(choice.value().plan, {members, 1}, cluster).value().nanoseconds;
+}
+
+CollectiveCost cost(std::uint32_t collective, std::uint64_t bytes, int members, Method method, int per_node = 1) {
+    const auto made = cost_of({collective, bytes, method}, {members, per_node}, cluster);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    return made.ok() ? made.value() : CollectiveCost{};
+}
+
+// The formulas of the cost model, exactly: for teams of which all members are recorded, and for larger ones.
+class Formulas : public ::testing::TestWithParam<int> {
+protected:
+    const int n = GetParam();
+    const double others = n - 1;
+    const double barrier = barrier_of(n);
+};
+
+TEST_P(Formulas, OfABroadcastByPush) {
+    const CollectiveCost made = cost(NPUSHMEM_COLL_BROADCAST, 4096, n, Method::push);
+    EXPECT_DOUBLE_EQ(made.nanoseconds, others * message_of(4096) + 2000 + barrier);
+    EXPECT_EQ(made.barriers, 1);
+    EXPECT_DOUBLE_EQ(made.barrier_nanoseconds, barrier);
+}
+
+TEST_P(Formulas, OfABroadcastByPullWhichTheRootsLinkLimits) {
+    const CollectiveCost large = cost(NPUSHMEM_COLL_BROADCAST, 1U << 20, n, Method::pull);
+    const double link = n <= 16 ? others : n * 15.0 / 16;  // of 16 recorded members one is the root
+    EXPECT_NEAR(large.nanoseconds, std::max(message_of(1U << 20) + answered, link * message_of(1U << 20)) + 2 * barrier,
+                1e-3);
+    const CollectiveCost small = cost(NPUSHMEM_COLL_BROADCAST, 8, 3, Method::pull);
+    EXPECT_DOUBLE_EQ(small.nanoseconds, message_of(8) + answered + 2 * barrier_of(3));
+}
+
+TEST_P(Formulas, OfABroadcastByScatter) {
+    const auto bytes = static_cast<std::uint64_t>(n) * 4096;
+    const CollectiveCost made = cost(NPUSHMEM_COLL_BROADCAST, bytes, n, Method::scatter);
+    const double link = n <= 16 ? others : n * 15.0 / 16;
+    EXPECT_NEAR(made.nanoseconds,
+                std::max(message_of(4096) + answered, link * message_of(4096)) + others * message_of(4096) + answered +
+                    3 * barrier,
+                1e-3);
+}
+
+TEST_P(Formulas, OfAnAlltoall) {
+    const CollectiveCost push = cost(NPUSHMEM_COLL_ALLTOALL, 512, n, Method::push);
+    EXPECT_NEAR(push.nanoseconds, others * message_of(512) + 2000 + barrier, 1e-3);
+    EXPECT_DOUBLE_EQ(push.messages, n * others);
+    EXPECT_DOUBLE_EQ(push.network_bytes, n * others * 512);
+    const CollectiveCost pull = cost(NPUSHMEM_COLL_ALLTOALL, 512, n, Method::pull);
+    EXPECT_NEAR(pull.nanoseconds, others * message_of(512) + answered + 2 * barrier, 1e-3);
+}
+
+// The sizes travel first, in records of 16 bytes.
+TEST_P(Formulas, OfACollect) {
+    const CollectiveCost made = cost(NPUSHMEM_COLL_COLLECT, 512, n, Method::push);
+    EXPECT_NEAR(made.nanoseconds, others * (message_of(16) + message_of(512)) + answered + 2000 + 2 * barrier, 1e-3);
+}
+
+TEST_P(Formulas, OfAReductionOfCopies) {
+    const CollectiveCost made = cost(NPUSHMEM_COLL_REDUCE, 64, n, Method::published);
+    const double gets = others * message_of(64) + (n + 63) / 64 * answered;  // of 64 members at a time
+    EXPECT_NEAR(made.nanoseconds, gets + barrier, 1e-3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Formulas, ::testing::Values(2, 3, 16, 1000));
+
+TEST(CollectiveCosts, CountTheMembersOfTheNodeApart) {
+    const CollectiveCost made = cost(NPUSHMEM_COLL_ALLTOALL, 512, 8, Method::push, 4);
+    EXPECT_DOUBLE_EQ(made.messages, 8 * 4);
+    EXPECT_NEAR(made.nanoseconds - made.barrier_nanoseconds, 4 * message_of(512) + 3 * (20 + 512 * 0.25) + 2000, 1e-3);
+}
+
+TEST(CollectiveCosts, OfTheBuiltInChoiceAreThoseOfItsMethod) {
+    const auto automatic = [](std::uint64_t bytes) {
+        return cost(NPUSHMEM_COLL_BROADCAST, bytes, 64, Method::automatic).nanoseconds;
+    };
+    EXPECT_EQ(automatic(64), cost(NPUSHMEM_COLL_BROADCAST, 64, 64, Method::push).nanoseconds);
+    EXPECT_EQ(automatic(1U << 20), cost(NPUSHMEM_COLL_BROADCAST, 1U << 20, 64, Method::scatter).nanoseconds);
+}
+
+TEST(CollectiveCosts, AreOfSeveralNodesAndOfCollectives) {
+    EXPECT_THAT(cost_of({NPUSHMEM_COLL_BROADCAST, 8}, {4, 4}, cluster).status().message(),
+                HasSubstr("4 members are on one node of 4"));
+    EXPECT_EQ(cost_of({NPUSHMEM_COLL_BARRIER, 0}, {4, 1}, cluster).status().code(), Code::argument);
+}
+
+}  // namespace
+}  // namespace npushmem::simulate
