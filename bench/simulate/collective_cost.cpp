@@ -48,34 +48,37 @@ public:
         while (phases_.size() <= number) phases_.emplace_back(team_.members);
         return phases_[number];
     }
-    void count(std::uint64_t bytes) {
-        ++messages_;
-        bytes_ += static_cast<double>(bytes);
+    // How many members a recorded one stands for. The first is the root of broadcasts, and stands for itself alone.
+    [[nodiscard]] double weight(int member) const {
+        return member == 0 ? 1 : (team_.members - 1) / static_cast<double>(recorded_.size() - 1);
+    }
+    void count(double messages, std::uint64_t bytes) {
+        messages_ += messages;
+        bytes_ += messages * static_cast<double>(bytes);
     }
 
     // The last phase has no barrier behind it.
     [[nodiscard]] CollectiveCost cost(double barrier) const {
-        const double share = static_cast<double>(team_.members) / static_cast<double>(recorded_.size());
         CollectiveCost out;
-        for (const Phase& one : phases_) out.nanoseconds += std::max(one.slowest, busiest(one, share));
+        for (const Phase& one : phases_) out.nanoseconds += std::max(one.slowest, busiest(one));
         out.barriers = static_cast<int>(phases_.size()) - 1;
         out.barrier_nanoseconds = out.barriers * barrier;
         out.nanoseconds += out.barrier_nanoseconds;
-        out.messages = messages_ * share;
-        out.network_bytes = bytes_ * share;
+        out.messages = messages_;
+        out.network_bytes = bytes_;
         return out;
     }
 
 private:
-    [[nodiscard]] double busiest(const Phase& phase, double share) const {
+    [[nodiscard]] double busiest(const Phase& phase) const {
+        const bool all_recorded = recorded_.size() == phase.load.size();
         double sum = 0;
         double most = 0;
         for (std::size_t member = 0; member < phase.load.size(); ++member) {
             sum += phase.load[member];
-            if (share <= 1 || phase.addressed_by[member] == Phase::several)
-                most = std::max(most, phase.load[member] * share);
+            if (all_recorded || phase.addressed_by[member] == Phase::several) most = std::max(most, phase.load[member]);
         }
-        return std::max(most, sum * share / team_.members);
+        return std::max(most, sum / team_.members);
     }
 
     Team team_;
@@ -118,16 +121,11 @@ public:
         if (!recording_.in_one_node(index_, member)) acknowledged_ = std::max(acknowledged_, time_ + 2 * link.latency);
         return {};
     }
+    // Waits for the data. The members of a small exchange read each other's workspaces, which are equal.
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override {
-        Status done = start_get(member, offset, dest, bytes);
-        return done.ok() ? complete() : done;
-    }
-    // The members of a small exchange read each other's workspaces, which are equal.
-    Status start_get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override {
         const Link& link = address(member, bytes);
-        time_ += std::max(link.overhead, link.gap) + static_cast<double>(bytes) * link.per_byte;
         const int ways = recording_.in_one_node(index_, member) ? 1 : 2;
-        acknowledged_ = std::max(acknowledged_, time_ + ways * link.latency + link.overhead);
+        time_ += ways * (link.latency + link.overhead) + static_cast<double>(bytes) * link.per_byte;
         if (offset >= workspace_at) std::memcpy(dest, workspace_.data() + (offset - workspace_at), bytes);
         return {};
     }
@@ -144,10 +142,11 @@ private:
         if (inside) return link;
         Phase& phase = recording_.phase(phase_);
         const auto at = static_cast<std::size_t>(member);
-        phase.load[at] += link.gap + static_cast<double>(bytes) * link.per_byte;
+        const double weight = recording_.weight(index_);
+        phase.load[at] += weight * (link.gap + static_cast<double>(bytes) * link.per_byte);
         int& by = phase.addressed_by[at];
         if (by != index_) by = by == Phase::nobody ? index_ : Phase::several;
-        recording_.count(bytes);
+        recording_.count(weight, bytes);
         return link;
     }
     void end_phase() {

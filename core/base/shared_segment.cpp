@@ -70,7 +70,8 @@ public:
         using Pause = std::chrono::microseconds;
         constexpr Pause shortest_pause{20};
         constexpr Pause longest_pause{500000};
-        auto start = Clock::now();
+        const auto start = Clock::now();
+        auto last_progress = start;
         for (std::uint64_t committed = committed_blocks();;) {
             held_ = flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
             if (held_) return {};
@@ -78,10 +79,10 @@ public:
                 return {Code::system, fmt::format("cannot lock the host's symmetric memory: {}", std::strerror(errno))};
             if (const std::uint64_t now = committed_blocks(); now != committed) {
                 committed = now;
-                start = Clock::now();
+                last_progress = Clock::now();
             }
             const auto waited = Clock::now() - start;
-            if (waited >= lock_timeout)
+            if (Clock::now() - last_progress >= lock_timeout)
                 return {Code::timeout,
                         fmt::format(
                             "another PE of this host holds the lock for committing symmetric memory and has committed "
@@ -306,6 +307,7 @@ Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chr
     CommitLock lock(descriptor_.get());
     if (Status locked = lock.take(lock_timeout); !locked.ok()) return locked;
     if (take_allowance(bytes)) return commit_piece(offset, bytes, bytes, huge);  // that the lock's last holder left
+    const std::uint64_t huge_before = huge_bytes_;
     std::uint64_t reserve = 0;
     std::uint64_t checked = bytes;
     for (std::uint64_t done = 0; done < bytes; checked = std::min(piece_bytes, bytes - done)) {
@@ -315,7 +317,10 @@ Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chr
         const std::uint64_t piece = std::min(piece_bytes - (offset + done) % piece_bytes, bytes - done);
         const Status committed = room.ok() ? commit_piece(offset + done, piece, bytes, huge) : room.status();
         if (!committed.ok()) {
-            if (done > 0 && !retains_pages_) decommit(offset, done);
+            if (!retains_pages_) {
+                if (done > 0) decommit(offset, done);
+                huge_bytes_ = huge_before;
+            }
             return committed;
         }
         reserve = room.value();

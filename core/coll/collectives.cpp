@@ -50,11 +50,10 @@ Status write(Group& group, int member, std::uint64_t offset, const void* source,
     return {};
 }
 
-// From unmapped members the data is there after complete().
 Status read(Group& group, int member, std::uint64_t offset, void* dest, std::uint64_t bytes) {
     if (bytes == 0) return {};
     const std::byte* const there = group.mapped_address(member, offset);
-    if (there == nullptr) return group.start_get(member, offset, dest, bytes);
+    if (there == nullptr) return group.get(member, offset, dest, bytes);
     if (there != dest) std::memcpy(dest, there, bytes);
     return {};
 }
@@ -63,40 +62,10 @@ std::byte* local_address(const Group& group, std::uint64_t offset) {
     return group.mapped_address(group.index(), offset);
 }
 
-// Completes this member's puts and gets.
-Status complete(Group& group) { return group.all_mapped() ? Status{} : group.complete(); }
-
+// Completes this member's puts and synchronises.
 Status complete_and_sync(Group& group) {
-    return sync_after(complete(group), [&group] { return group.sync(); });
+    return sync_after(group.all_mapped() ? Status{} : group.complete(), [&group] { return group.sync(); });
 }
-
-// Private memory that gets write to, or none.
-class FetchedBytes {
-public:
-    explicit FetchedBytes(std::uint64_t bytes)
-        : memory_(bytes > 0 ? new (std::nothrow) std::byte[bytes] : nullptr), bytes_(bytes) {}
-
-    [[nodiscard]] Status made() const {
-        if (memory_ || bytes_ == 0) return {};
-        return {Code::memory, fmt::format("no private memory for {} bytes that a collective reads", bytes_)};
-    }
-    [[nodiscard]] std::byte* get() const { return memory_.get(); }
-    // Reads one array and waits for it.
-    Status read(Group& group, int member, std::uint64_t offset, std::uint64_t bytes) {
-        Status done = coll::read(group, member, offset, memory_.get(), bytes);
-        return done.ok() ? complete_gets(group) : done;
-    }
-    // After a failure a transport may still write to the memory, so it stays allocated.
-    Status complete_gets(Group& group) {
-        Status done = complete(group);
-        if (!done.ok()) (void)memory_.release();
-        return done;
-    }
-
-private:
-    std::unique_ptr<std::byte[]> memory_;
-    std::uint64_t bytes_;
-};
 
 // Calls `step` for every member in turn until one fails.
 template <class Step>
@@ -135,7 +104,7 @@ Status broadcast_pull(Group& group, std::uint64_t dest, std::uint64_t source, st
     if (Status synced = group.sync(); !synced.ok()) return synced;
     Status done;
     if (group.index() != root || to_root) done = read(group, root, source, local_address(group, dest), bytes);
-    return done.ok() ? complete_and_sync(group) : done;
+    return done.ok() ? group.sync() : done;
 }
 
 // The root's link carries the array once, not once per member.
@@ -147,14 +116,14 @@ Status broadcast_scatter_allgather(Group& group, std::uint64_t dest, std::uint64
     Status done;
     if (!is_root) done = read(group, root, source + mine.first, local_address(group, dest + mine.first), mine.count);
     if (is_root && to_root) done = read(group, root, source, local_address(group, dest), bytes);
-    if (done.ok()) done = complete_and_sync(group);
+    if (done.ok()) done = group.sync();
     if (done.ok() && !is_root)
         done = for_all(group, [&](int member) {
             const Chunk chunk = chunk_of(bytes, group.size(), member);
             const std::uint64_t from = member == root ? source : dest;
             return read(group, member, from + chunk.first, local_address(group, dest + chunk.first), chunk.count);
         });
-    return done.ok() ? complete_and_sync(group) : done;
+    return done.ok() ? group.sync() : done;
 }
 
 // Synchronises, lets each member read from every other one, and synchronises again.
@@ -162,40 +131,28 @@ template <class Read>
 Status pull_from_all(Group& group, Read&& read_from) {
     Status done = group.sync();
     if (done.ok()) done = for_all(group, read_from);
-    return done.ok() ? complete_and_sync(group) : done;
+    return done.ok() ? group.sync() : done;
 }
 
 // Combines `count` elements of all sources into `result`. Their accumulators fit into a block.
 Status combine(Group& group, std::uint64_t source, std::size_t count, const Reduction& how, std::byte* result) {
-    constexpr int members_at_a_time = 64;  // of whom this one fetches the elements together
+    alignas(64) std::array<std::byte, block_bytes> fetched;
     alignas(64) std::array<std::byte, block_bytes> wide;
     const std::uint64_t bytes = count * how.size;
     std::byte* const accumulators = how.widens() ? wide.data() : result;
-    const int step = std::min(group.size(), members_at_a_time);
-    FetchedBytes fetched(group.all_mapped() ? 0 : bytes * static_cast<std::uint64_t>(step));
-    if (Status made = fetched.made(); !made.ok()) return made;
-    const auto place_of = [&](int member, int first) {
-        return fetched.get() + bytes * static_cast<std::uint64_t>(member - first);
-    };
-    for (int first = 0; first < group.size(); first += step) {
-        const int end = std::min(first + step, group.size());
-        Status done;
-        for (int member = first; member < end && done.ok(); ++member)
-            if (group.mapped_address(member, source) == nullptr)
-                done = group.start_get(member, source, place_of(member, first), bytes);
-        const Status completed = fetched.complete_gets(group);
-        if (!done.ok() || !completed.ok()) return done.ok() ? completed : done;
-        for (int member = first; member < end; ++member) {
-            const std::byte* with = group.mapped_address(member, source);
-            if (with == nullptr) with = place_of(member, first);
-            if (member == 0)
-                how.begin(accumulators, with, count);
-            else
-                how.kernel(accumulators, with, count);
+    std::byte* const first = how.widens() ? fetched.data() : result;
+    Status done = read(group, 0, source, first, bytes);
+    if (done.ok() && how.widens()) how.begin(accumulators, first, count);
+    for (int member = 1; member < group.size() && done.ok(); ++member) {
+        const std::byte* with = group.mapped_address(member, source);
+        if (with == nullptr) {
+            done = group.get(member, source, fetched.data(), bytes);
+            with = fetched.data();
         }
+        if (done.ok()) how.kernel(accumulators, with, count);
     }
-    how.finish(result, accumulators, count);
-    return {};
+    if (done.ok()) how.finish(result, accumulators, count);
+    return done;
 }
 
 // Reduces this member's chunk of all arrays, block by block. Only this member accesses that chunk of any array, so dest
@@ -245,10 +202,9 @@ void add(std::byte* sum, const std::byte* array, std::size_t count, int member, 
 Status scan_block(Group& group, std::uint64_t dest, std::uint64_t source, std::size_t count, bool inclusive,
                   const Reduction& how) {
     alignas(64) std::array<std::byte, block_bytes> sum{};  // zero is the empty sum
+    alignas(64) std::array<std::byte, block_bytes> fetched;
     alignas(64) std::array<std::byte, block_bytes> rounded;
     const std::uint64_t bytes = count * how.size;
-    FetchedBytes fetched(bytes);
-    if (Status made = fetched.made(); !made.ok()) return made;
     const auto write_sum = [&](int member) {
         std::byte* const elements = how.widens() ? rounded.data() : sum.data();
         how.finish(elements, sum.data(), count);
@@ -256,10 +212,10 @@ Status scan_block(Group& group, std::uint64_t dest, std::uint64_t source, std::s
     };
     Status done;
     for (int member = 0; member < group.size() && done.ok(); ++member) {
-        done = fetched.read(group, member, source, bytes);
+        done = read(group, member, source, fetched.data(), bytes);
         if (!done.ok()) break;
         if (!inclusive) done = write_sum(member);
-        add(sum.data(), fetched.get(), count, member, how);
+        add(sum.data(), fetched.data(), count, member, how);
         if (inclusive) done = write_sum(member);
     }
     return done;
@@ -284,14 +240,13 @@ Status scan_published(Group& group, std::uint64_t dest, std::uint64_t source, st
     const auto at = publish(group, local_address(group, source), bytes);
     if (!at.ok()) return at.status();
     alignas(64) std::array<std::byte, 2 * Workspace::contribution_bytes> sum;
-    FetchedBytes fetched(bytes);
-    if (Status made = fetched.made(); !made.ok()) return made;
+    alignas(64) std::array<std::byte, Workspace::contribution_bytes> fetched;
     std::memset(sum.data(), 0, count * how.accumulator_size);
     const int last = inclusive ? group.index() : group.index() - 1;
     Status done;
     for (int member = 0; member <= last && done.ok(); ++member) {
-        done = fetched.read(group, member, at.value(), bytes);
-        if (done.ok()) add(sum.data(), fetched.get(), count, member, how);
+        done = read(group, member, at.value(), fetched.data(), bytes);
+        if (done.ok()) add(sum.data(), fetched.data(), count, member, how);
     }
     if (done.ok()) how.finish(local_address(group, dest), sum.data(), count);
     return done;
@@ -368,10 +323,12 @@ using HeldBlock = std::unique_ptr<std::byte[]>;
 Result<HeldBlock> hold_block(Group& group, std::uint64_t bytes) {
     HeldBlock held(new (std::nothrow) std::byte[bytes]);
     const std::uint64_t mine = held != nullptr ? 1 : 0;
-    std::vector<std::uint64_t> theirs(static_cast<std::size_t>(group.size()));
-    Status done = gather_small(group, &mine, sizeof mine, theirs.data());
+    const auto at = publish(group, &mine, sizeof mine);
+    Status done = at.status();
     for (int member = 0; member < group.size() && done.ok(); ++member) {
-        if (theirs[static_cast<std::size_t>(member)] == 0)
+        std::uint64_t theirs = 0;
+        done = read(group, member, at.value(), &theirs, sizeof theirs);
+        if (done.ok() && theirs == 0)
             done = {Code::memory,
                     fmt::format("member {} has no memory for the {} bytes that a reduce-scatter with equal "
                                 "dest and source holds; give it another dest",
@@ -452,7 +409,7 @@ Status collect_pull(Group& group, std::uint64_t dest, std::span<const Block> sou
         const auto i = static_cast<std::size_t>(member);
         return read(group, member, sources[i].offset, local_address(group, starts[i]), sources[i].bytes);
     });
-    return done.ok() ? complete_and_sync(group) : done;
+    return done.ok() ? group.sync() : done;
 }
 
 Method broadcast_method(const Group& group, std::uint64_t bytes, bool has_ring) {
@@ -462,9 +419,10 @@ Method broadcast_method(const Group& group, std::uint64_t bytes, bool has_ring) 
     if (group.size() == 1) return Method::push;
     const auto others = static_cast<std::uint64_t>(group.size() - 1);
     if (group.all_mapped()) {
-        const std::uint64_t limit = group.is_oversubscribed() ? std::min(pull_broadcast_bytes_if_oversubscribed,
-                                                                         pull_broadcast_bytes_to_all / others)
-                                                              : pull_broadcast_bytes;
+        const std::uint64_t limit = group.is_oversubscribed()
+                                        ? std::clamp(pull_broadcast_bytes_to_all / others, pull_broadcast_bytes,
+                                                     pull_broadcast_bytes_if_oversubscribed)
+                                        : pull_broadcast_bytes;
         return bytes < limit ? Method::push : Method::pull;
     }
     if (bytes < pull_broadcast_bytes_if_unmapped) return Method::push;
@@ -482,20 +440,13 @@ Method exchange_method(const Group& group, std::uint32_t collective, std::uint64
 
 }  // namespace
 
-// Over transports the records pass through private memory, to which a failed get may still write.
 Status gather_small(Group& group, const void* mine, std::uint64_t bytes, void* all) {
     const auto at = publish(group, mine, bytes);
-    if (!at.ok()) return at.status();
-    const std::uint64_t sum = bytes * static_cast<std::uint64_t>(group.size());
-    FetchedBytes fetched(group.all_mapped() ? 0 : sum);
-    Status done = fetched.made();
-    auto* const first = group.all_mapped() ? static_cast<std::byte*>(all) : fetched.get();
-    for (int member = 0; member < group.size() && done.ok(); ++member)
-        done = read(group, member, at.value(), first + bytes * static_cast<std::uint64_t>(member), bytes);
-    const Status completed = fetched.complete_gets(group);
-    if (!done.ok() || !completed.ok()) return done.ok() ? completed : done;
-    if (first != all) std::memcpy(all, first, sum);
-    return {};
+    Status done = at.status();
+    auto* to = static_cast<std::byte*>(all);
+    for (int member = 0; member < group.size() && done.ok(); ++member, to += bytes)
+        done = read(group, member, at.value(), to, bytes);
+    return done;
 }
 
 Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root) {

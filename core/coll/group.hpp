@@ -44,7 +44,7 @@ public:
     // Returns when all members have called it, by npushmem's own means. Each member's earlier stores and completed puts
     // are then visible to all.
     virtual Status sync() = 0;
-    // Waits until the puts of this member have arrived and its started gets have their data.
+    // Waits until the puts of this member have arrived.
     virtual Status complete() = 0;
 
     // Returns where a member's memory is mapped; null where it is not. The own one is always mapped.
@@ -57,10 +57,6 @@ public:
     // For unmapped members. The source may be reused on return; the put arrives before complete() returns.
     virtual Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) = 0;
     virtual Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) = 0;
-    // As get, but dest has the data when complete() has returned. If that fails, a transport may still write to dest.
-    virtual Status start_get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) {
-        return get(member, offset, dest, bytes);
-    }
     // Makes many puts.
     virtual Status put_blocks(int member, const StridedBlocks& blocks, const void* source) {
         Status done;

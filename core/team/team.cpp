@@ -94,8 +94,8 @@ Status Team::select_collectives(std::string_view choice) {
             fmt::format("{} does not serve the team {}, as its first call has found: {}; npushmem's own collectives "
                         "do",
                         loaded, name_, library_->refusal().message())};
-    method_ = method;
     selected_collectives_ = choice;
+    method_ = method;
     if (!library_) return {};
     library_->select(name == "npushmem" ? Selection::own : name == "auto" ? Selection::by_rules : Selection::library);
     const bool ours = name == "auto" && resources_.algorithm != "auto";
@@ -113,10 +113,6 @@ Status Team::put_blocks(int member, const StridedBlocks& blocks, const void* sou
 
 Status Team::get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) {
     return resources_.remote.get(members().at(member), offset, dest, bytes, RemoteAccess::Completion::local);
-}
-
-Status Team::start_get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) {
-    return resources_.remote.get(members().at(member), offset, dest, bytes, RemoteAccess::Completion::deferred);
 }
 
 }  // namespace npushmem

@@ -115,7 +115,6 @@ public:
     [[nodiscard]] bool is_oversubscribed() const override { return resources_.pes_per_core > 1; }
     Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override;
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override;
-    Status start_get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override;
     Status put_blocks(int member, const StridedBlocks& blocks, const void* source) override;
     [[nodiscard]] std::uint64_t workspace() const override { return layout_.workspace(); }
     unsigned next_workspace_half() override { return workspace_uses_++ % 2; }

@@ -64,14 +64,11 @@ public:
     [[nodiscard]] int index() const override { return index_; }
     Status sync() override {
         EXPECT_EQ(outstanding_, 0) << "a put was not completed before the synchronisation";
-        EXPECT_TRUE(gets_.empty()) << "a get was not completed before the synchronisation";
         world_.thread_barrier.arrive_and_wait();
         return {};
     }
     Status complete() override {
         outstanding_ = 0;
-        for (const Get& get : gets_) std::memcpy(get.dest, at(get.member, get.offset), get.bytes);
-        gets_.clear();
         return {};
     }
     [[nodiscard]] std::byte* mapped_address(int member, std::uint64_t offset) const override {
@@ -86,10 +83,6 @@ public:
     }
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override {
         std::memcpy(dest, at(member, offset), bytes);
-        return {};
-    }
-    Status start_get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override {
-        gets_.push_back({member, offset, dest, bytes});
         return {};
     }
     [[nodiscard]] std::uint64_t workspace() const override { return ThreadGroupWorld::room; }
@@ -108,16 +101,7 @@ private:
 
     ThreadGroupWorld& world_;
     int index_;
-    // Until it is completed.
-    struct Get {
-        int member;
-        std::uint64_t offset;
-        void* dest;
-        std::uint64_t bytes;
-    };
-
     int outstanding_ = 0;
-    std::vector<Get> gets_;
     unsigned uses_ = 0;
     std::optional<coll::CacheLineExchange> lines_;
     std::optional<coll::BroadcastRing> ring_;
