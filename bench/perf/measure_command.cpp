@@ -65,6 +65,17 @@ Status write_json(const std::string& json, const std::string& text) {
     return {};
 }
 
+Status deliver_rules(const std::string& rules, const std::string& output, const std::string& json) {
+    if (output.empty()) {
+        if (!is_standard_output(json)) std::cout << rules;
+        return {};
+    }
+    std::ofstream file(output, std::ios::app);
+    file << rules;
+    file.close();
+    return file ? Status{} : Status{Code::system, fmt::format("cannot write \"{}\"", output)};
+}
+
 Status deliver(const bench::ReportHead& head, const std::vector<bench::PointResult>& points,
                const MeasureOptions& options) {
     if (!is_standard_output(options.json)) std::cout << bench::text_report(head, points) << std::flush;

@@ -31,6 +31,9 @@ inline bool is_standard_output(const std::string& json) { return json == "-"; }
 // Writes to the file of --json, or to standard output for "-"; does nothing for "".
 Status write_json(const std::string& json, const std::string& text);
 
+// Appends the rules of a tuning command to the file of --output, or prints them, unless --json has standard output.
+Status deliver_rules(const std::string& rules, const std::string& output, const std::string& json);
+
 // Prints the table and writes the requested files.
 Status deliver(const bench::ReportHead& head, const std::vector<bench::PointResult>& points,
                const MeasureOptions& options);

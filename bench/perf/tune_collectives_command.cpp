@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
-#include <iostream>
 
 #include "bench/engine/progress_line.hpp"
 #include "bench/engine/report.hpp"
@@ -248,14 +246,7 @@ private:
     [[nodiscard]] Status deliver(const std::vector<Measured>& all, int pes) const {
         const std::string text = text_of(all, pes) + rules_of(all, pes);
         if (Status written = write_json(json_, json_report(table_of(all, pes))); !written.ok()) return written;
-        if (output_.empty()) {
-            if (!is_standard_output(json_)) std::cout << text;
-            return {};
-        }
-        std::ofstream file(output_, std::ios::app);
-        file << text;
-        file.close();
-        return file ? Status{} : Status{Code::system, fmt::format("cannot write \"{}\"", output_)};
+        return deliver_rules(text, output_, json_);
     }
 
     std::string library_;

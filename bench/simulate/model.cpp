@@ -6,7 +6,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <sstream>
 #include <string_view>
+
+#include "core/base/streams.hpp"
 
 namespace npushmem::simulate {
 namespace {
@@ -91,6 +94,14 @@ Status read_model(std::istream& in, const std::string& file, Model& model) {
     for (std::string line; std::getline(in, line);)
         if (Status done = read_line(line, fmt::format("{}:{}", file, ++number), model); !done.ok()) return done;
     return {};
+}
+
+Status read_model_file(const std::string& path, Model& model) {
+    if (path.empty()) return {};
+    const auto text = read_whole_file(path);
+    if (!text.ok()) return {Code::config, fmt::format("cannot read \"{}\": {}", path, text.status().message())};
+    std::istringstream lines(text.value());
+    return read_model(lines, path, model);
 }
 
 std::string describe(const Model& model) {

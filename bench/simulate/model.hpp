@@ -36,6 +36,8 @@ Model default_model();
 // network.overhead, network.gap, node.per_byte, network.per_byte, turn (nanoseconds), cores_per_node. Unnamed
 // parameters keep their values in `model`. Errors have Code::config with line and column.
 Status read_model(std::istream& in, const std::string& file, Model& model);
+// The same from the file at `path`; "" keeps the model. Code::config as well when it cannot be read.
+Status read_model_file(const std::string& path, Model& model);
 // Writes the format that read_model reads.
 std::string describe(const Model& model);
 

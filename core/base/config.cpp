@@ -262,7 +262,7 @@ constexpr ConfigRow rows[] = {
      "back the heap with an unnamed file in this folder (for instance a huge-page mount); empty: anonymous memory",
      any<&S::heap_dir>},
     {"HUGE_PAGES", "1", "bool", "memory",
-     "commit memory as transparent huge pages, each whole 2 MiB of what is committed at once, if Linux finds them; 0: "
+     "commit memory as transparent huge pages, each whole 2 MiB that is committed at once, if Linux finds them; 0: "
      "leave the choice to Linux",
      any<&S::huge_pages>},
     {"SHARE_BETWEEN_CONTAINERS", "1", "bool", "memory",

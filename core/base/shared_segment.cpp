@@ -63,8 +63,8 @@ public:
         if (held_) flock(descriptor_, LOCK_UN);
     }
 
-    // Fails when the file has not grown for this long: its holder does not proceed, whoever it is. A commit may take
-    // many seconds, and many PEs may wait for theirs.
+    // Fails when the file has not grown for this long: the holder of the lock does not proceed. A commit may take many
+    // seconds, and many PEs may wait for theirs.
     Status take(std::chrono::milliseconds lock_timeout) {
         using Clock = std::chrono::steady_clock;
         using Pause = std::chrono::microseconds;

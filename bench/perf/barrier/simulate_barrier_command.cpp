@@ -19,7 +19,6 @@
 #include "bench/perf/subcommand.hpp"
 #include "bench/simulate/sweep.hpp"
 #include "core/base/host_facts.hpp"
-#include "core/base/streams.hpp"
 
 namespace npushmem::perf {
 
@@ -105,13 +104,8 @@ private:
             if (!measured.ok()) return measured.status();
             model = measured.value();
         }
-        if (parameters_.empty()) return model;
-        const auto text = read_whole_file(parameters_);
-        if (!text.ok())
-            return Status{Code::config, fmt::format("cannot read \"{}\": {}", parameters_, text.status().message())};
-        std::istringstream lines(text.value());
-        if (Status read = simulate::read_model(lines, parameters_, model); !read.ok()) return read;
-        return model;
+        const Status read = simulate::read_model_file(parameters_, model);
+        return read.ok() ? Result<Model>(model) : Result<Model>(read);
     }
 
     Result<std::vector<barrier::Plan>> plans() const {

@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iostream>
-#include <sstream>
 
 #include "bench/engine/report.hpp"
 #include "bench/perf/measure_command.hpp"
 #include "bench/perf/subcommand.hpp"
 #include "bench/simulate/collective_cost.hpp"
-#include "core/base/streams.hpp"
 
 namespace npushmem::perf {
 
@@ -72,21 +69,13 @@ public:
 
     int run() override {
         const Status done = predict();
-        if (done.ok()) return EXIT_SUCCESS;
-        std::cerr << "npushmem-perf simulate-collectives: " << done.message() << '\n';
-        return EXIT_FAILURE;
+        return done.ok() ? EXIT_SUCCESS : fail("simulate-collectives", done.message());
     }
 
 private:
     Status predict() {
         simulate::Model model = simulate::default_model();
-        if (!parameters_.empty()) {
-            const auto text = read_whole_file(parameters_);
-            if (!text.ok())
-                return {Code::config, fmt::format("cannot read \"{}\": {}", parameters_, text.status().message())};
-            std::istringstream lines(text.value());
-            if (Status read = simulate::read_model(lines, parameters_, model); !read.ok()) return read;
-        }
+        if (Status read = simulate::read_model_file(parameters_, model); !read.ok()) return read;
         std::vector<Row> rows;
         for (const std::string& collective : only_)
             for (const std::uint64_t bytes : bytes_)

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 
@@ -117,14 +116,8 @@ private:
         if (const Status written = write_json(json_, json_report(table_of(all, pes, per_node, per_core)));
             !written.ok())
             return fail(written.message());
-        if (output_.empty()) {
-            if (!is_standard_output(json_)) std::cout << text;
-            return EXIT_SUCCESS;
-        }
-        std::ofstream file(output_, std::ios::app);
-        file << text;
-        file.close();
-        return file ? EXIT_SUCCESS : fail(fmt::format("cannot write \"{}\"", output_));
+        const Status delivered = deliver_rules(text, output_, json_);
+        return delivered.ok() ? EXIT_SUCCESS : fail(delivered.message());
     }
 
     std::string output_;

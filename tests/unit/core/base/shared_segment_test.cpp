@@ -175,23 +175,37 @@ std::uint64_t committed_bytes(const SharedSegment& segment) {
     return static_cast<std::uint64_t>(facts.st_blocks) * 512;
 }
 
+// No file of this process can grow beyond the limit until it is lifted.
+class LowFileLimit {
+public:
+    explicit LowFileLimit(std::uint64_t bytes) {
+        EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+        rlimit low = before_;
+        low.rlim_cur = bytes;
+        handled_ = std::signal(SIGXFSZ, SIG_IGN);
+        EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+    }
+    void lift() {
+        EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before_), 0);
+        (void)std::signal(SIGXFSZ, handled_);
+    }
+
+private:
+    rlimit before_{};
+    sighandler_t handled_ = SIG_DFL;
+};
+
 // The first piece of 64 MiB fits into the file; the second would make it longer than a program may make files.
 TEST(SharedSegment, RevertsAPartialCommitUnlessPagesAreRetained) {
     auto segment = SharedSegment::create(64 * mebibyte, "");
     ASSERT_TRUE(segment.ok());
-    rlimit before{};
-    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-    rlimit low = before;
-    low.rlim_cur = 64 * mebibyte;
-    const auto handled = std::signal(SIGXFSZ, SIG_IGN);
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+    LowFileLimit limit(64 * mebibyte);
     const Status refused = segment.value().commit(0, 128 * mebibyte);
     const std::uint64_t undone = committed_bytes(segment.value());
     segment.value().retain_pages();
     const Status refused_again = segment.value().commit(0, 128 * mebibyte);
     const std::uint64_t kept = committed_bytes(segment.value());
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-    (void)std::signal(SIGXFSZ, handled);
+    limit.lift();
     EXPECT_THAT(refused.message(), HasSubstr("cannot commit 128 MiB"));
     EXPECT_FALSE(refused_again.ok());
     EXPECT_EQ(undone, 0U);
@@ -334,20 +348,14 @@ TEST_F(HugePages, AreTakenBackWhenACommitFailsUnlessPagesAreRetained) {
     auto small = SharedSegment::create(64 * mebibyte, "");
     ASSERT_TRUE(small.ok());
     small.value().use_huge_pages();
-    rlimit before{};
-    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-    rlimit low = before;
-    low.rlim_cur = 64 * mebibyte;
-    const auto handled = std::signal(SIGXFSZ, SIG_IGN);
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+    LowFileLimit limit(64 * mebibyte);
     const Status refused = small.value().commit(60 * mebibyte, 8 * mebibyte);
     const std::uint64_t undone = committed_bytes(small.value());
     small.value().retain_pages();
     const Status refused_again = small.value().commit(60 * mebibyte, 8 * mebibyte);
     const std::uint64_t kept = committed_bytes(small.value());
     const Status rest = small.value().commit(60 * mebibyte, 4 * mebibyte);
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-    (void)std::signal(SIGXFSZ, handled);
+    limit.lift();
     EXPECT_THAT(refused.message(), HasSubstr("cannot commit 8 MiB"));
     EXPECT_EQ(undone, 0U);
     EXPECT_FALSE(refused_again.ok());
