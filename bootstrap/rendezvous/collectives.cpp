@@ -56,12 +56,12 @@ std::span<Byte> first_piece(std::span<Byte> rest) {
 
 }  // namespace
 
-std::string Collectives::Call::text() const {
+std::string CollectiveCall::text() const {
     if (kind == Kind::barrier) return fmt::format("barrier #{}", number);
     return fmt::format("allgather #{} of {} bytes per rank", number, bytes);
 }
 
-Buffer Collectives::Call::encode() const {
+Buffer CollectiveCall::encode() const {
     return ByteWriter()
         .integer(static_cast<std::uint32_t>(kind))
         .integer(std::uint32_t{0})
@@ -70,13 +70,20 @@ Buffer Collectives::Call::encode() const {
         .take();
 }
 
-std::optional<Collectives::Call> Collectives::Call::decode(std::span<const std::byte> header) {
+std::optional<CollectiveCall> CollectiveCall::decode(std::span<const std::byte> header) {
     ByteReader in(header);
     const auto kind = in.integer<std::uint32_t>();
     (void)in.integer<std::uint32_t>();
-    Call made{static_cast<Kind>(kind), in.integer<std::uint64_t>(), in.integer<std::uint64_t>()};
+    CollectiveCall made{static_cast<Kind>(kind), in.integer<std::uint64_t>(), in.integer<std::uint64_t>()};
     if (!in.ok() || (made.kind != Kind::barrier && made.kind != Kind::allgather)) return std::nullopt;
     return made;
+}
+
+Status check_allgather(std::size_t sent, int nranks, std::size_t received) {
+    const std::size_t expected = sent * static_cast<std::size_t>(nranks);
+    if (received == expected) return {};
+    return {Code::argument, fmt::format("allgather of {} bytes from {} ranks needs {} bytes to receive, not {}", sent,
+                                        nranks, expected, received)};
 }
 
 Collectives::Collectives(LinkSet links, TreeLinks tree, TreePlace place, Milliseconds timeout)
@@ -185,10 +192,8 @@ std::unique_ptr<Bootstrap> TreeBootstrap::single_rank() {
 }
 
 Status TreeBootstrap::allgather(std::span<const std::byte> send, std::span<std::byte> receive) {
-    const std::size_t expected = send.size() * static_cast<std::size_t>(nranks_);
-    if (receive.size() == expected) return collectives_->allgather(send, receive);
-    return {Code::argument, fmt::format("allgather of {} bytes from {} ranks needs {} bytes to receive, not {}",
-                                        send.size(), nranks_, expected, receive.size())};
+    const Status fits = check_allgather(send.size(), nranks_, receive.size());
+    return fits.ok() ? collectives_->allgather(send, receive) : fits;
 }
 
 void TreeBootstrap::abort(const std::string& reason) {

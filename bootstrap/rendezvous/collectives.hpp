@@ -49,8 +49,27 @@ struct TreeLinks {
     std::vector<LinkSet::Index> children;  // in the order of TreePlace::children
 };
 
+// What a rank calls. Kind, number and size must be the same on every rank.
+struct CollectiveCall {
+    enum class Kind : std::uint32_t { barrier = 1, allgather = 2 };
+
+    Kind kind;
+    std::uint64_t number;
+    std::uint64_t bytes;  // per rank
+
+    // "barrier #3", "allgather #4 of 8 bytes per rank"
+    [[nodiscard]] std::string text() const;
+    // Precedes every piece of data that travels over a connection.
+    [[nodiscard]] Buffer encode() const;
+    static std::optional<CollectiveCall> decode(std::span<const std::byte> header);
+    friend bool operator==(const CollectiveCall&, const CollectiveCall&) = default;
+};
+
+// Fails unless `received` bytes hold `sent` bytes of each rank.
+Status check_allgather(std::size_t sent, int nranks, std::size_t received);
+
 // Allgather and barrier over the tree: the data of a subtree goes up in one stream, the whole result comes down in one.
-// The way up checks the order of calls: kind, number and size must be the same on every rank.
+// The way up compares the calls of all ranks.
 class Collectives {
 public:
     // `timeout` 0: a collective waits for live ranks without limit.
@@ -64,18 +83,8 @@ public:
     [[nodiscard]] LinkSet& links() { return links_; }
 
 private:
-    enum class Kind : std::uint32_t { barrier = 1, allgather = 2 };
-    // Precedes every piece of data.
-    struct Call {
-        Kind kind;
-        std::uint64_t number;
-        std::uint64_t bytes;  // per rank
-
-        [[nodiscard]] std::string text() const;
-        [[nodiscard]] Buffer encode() const;
-        static std::optional<Call> decode(std::span<const std::byte> header);
-        friend bool operator==(const Call&, const Call&) = default;
-    };
+    using Call = CollectiveCall;
+    using Kind = Call::Kind;
 
     struct Deadlines {
         Deadline up;
@@ -101,7 +110,7 @@ private:
     std::uint64_t calls_ = 0;
 };
 
-// The bootstrap of a connected job; every plugin returns it once its ranks are connected.
+// The bootstrap of ranks that are connected in a tree.
 class TreeBootstrap final : public Bootstrap {
 public:
     TreeBootstrap(std::unique_ptr<Collectives> collectives, int rank, int nranks)

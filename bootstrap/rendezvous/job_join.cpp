@@ -9,6 +9,8 @@
 #include "bootstrap/rendezvous/collectives.hpp"
 #include "bootstrap/rendezvous/messages.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
+#include "bootstrap/rendezvous/shared_memory_bootstrap.hpp"
+#include "core/base/host_facts.hpp"
 #include "core/base/parse.hpp"
 #include "core/base/version.hpp"
 
@@ -24,7 +26,7 @@ JobJoin::JobJoin(const Settings& settings, const UniqueId& id, int rank, int nra
       links_(me_.text()),
       children_(place_.children.size()) {}
 
-Result<std::unique_ptr<Collectives>> JobJoin::run() {
+Result<std::unique_ptr<Bootstrap>> JobJoin::run() {
     auto service = connect_to_service();
     if (!service.ok()) return service.status();
     const Address towards_service = service.value().socket().local_address();
@@ -35,15 +37,34 @@ Result<std::unique_ptr<Collectives>> JobJoin::run() {
     if (Status joined = join(); !joined.ok()) return joined;
     if (!listening.ok()) return links_.fail(listening.within(me_.text()));
     if (Status assigned = await_assignment(); !assigned.ok()) return assigned;
-    if (Status linked = connect_tree(); !linked.ok()) return linked;
+    return assigned_.memory.process != 0 ? share_memory() : connect_tree();
+}
 
+Result<std::unique_ptr<Bootstrap>> JobJoin::share_memory() {
+    auto memory = me_.rank == 0 ? std::move(memory_) : SharedSegment::attach(assigned_.memory);
+    if (!memory.ok()) {
+        // If rank 0 has ended, the service reports it.
+        const Status cause = links_.exchange({}, Deadline::after(limits::cause_report_grace));
+        return cause.ok() ? links_.fail(memory.status().within(me_.text())) : cause;
+    }
+    auto made =
+        std::make_unique<SharedMemoryBootstrap>(std::move(memory).value(), me_, nranks_, settings_.collective_timeout);
+    const Status all_here = made->opening_barrier(deadline_, [this] { return links_.exchange({}, Deadline::now()); });
+    if (!all_here.ok()) return links_.fail(all_here);
+    if (Status left = links_.send(service_, FrameType::leave, {}); !left.ok()) return left;
+    links_.remove(service_);
+    return std::unique_ptr<Bootstrap>(std::move(made));
+}
+
+Result<std::unique_ptr<Bootstrap>> JobJoin::connect_tree() {
+    if (Status linked = connect_neighbours(); !linked.ok()) return linked;
     TreeLinks tree{parent_, {}};
     for (const auto& child : children_) tree.children.push_back(*child);
     auto made = std::make_unique<Collectives>(std::move(links_), std::move(tree), place_, settings_.collective_timeout);
     if (Status all_here = made->opening_barrier(deadline_); !all_here.ok()) return all_here;
     if (Status left = made->links().send(service_, FrameType::leave, {}); !left.ok()) return left;
     made->links().remove(service_);
-    return made;
+    return std::unique_ptr<Bootstrap>(std::make_unique<TreeBootstrap>(std::move(made), me_.rank, nranks_));
 }
 
 Result<Channel> JobJoin::connect_to_service() {
@@ -84,8 +105,22 @@ Status JobJoin::listen(const Address& towards_service) {
 }
 
 Status JobJoin::join() {
-    const Join join{me_, nranks_, library_version, settings_.timeout, acceptor_ ? acceptor_->address() : Address{}};
+    Join join{me_, nranks_, library_version, settings_.timeout, acceptor_ ? acceptor_->address() : Address{}, {}, {}};
+    if (settings_.shares_memory) offer_memory(join);
     return links_.send(service_, FrameType::join, {join.encode()});
+}
+
+// Without memory, or where the host cannot be identified, the ranks are connected in a tree.
+void JobJoin::offer_memory(Join& join) {
+    const auto host = host_identity(settings_.emulated_host);
+    if (!host.ok()) return;
+    if (me_.rank == 0) {
+        auto memory = SharedMemoryBootstrap::create_memory(nranks_);
+        if (!memory.ok()) return;
+        memory_ = std::move(memory).value();
+        join.memory = memory_.handle();
+    }
+    join.host = host.value();
 }
 
 Status JobJoin::await_assignment() {
@@ -93,7 +128,7 @@ Status JobJoin::await_assignment() {
     if (!frame.ok()) return frame.status();
     const auto assigned =
         frame.value().type == FrameType::assign ? Assign::decode(frame.value().payload) : std::nullopt;
-    if (!assigned || assigned->parent.rank != place_.parent)
+    if (!assigned || (assigned->memory.process == 0 && assigned->parent.rank != place_.parent))
         return links_.fail(
             {Code::protocol, me_.text() + " got an answer from the rendezvous service that does not fit its join"});
     assigned_ = *assigned;
@@ -106,7 +141,7 @@ bool JobJoin::linked() const {
     return parent_linked && std::ranges::all_of(children_, [](const auto& child) { return child.has_value(); });
 }
 
-Status JobJoin::connect_tree() {
+Status JobJoin::connect_neighbours() {
     if (place_.parent >= 0)
         parent_connector_.emplace(assigned_.parent_listener, id_.credentials, assigned_.session,
                                   assigned_.parent.text());
@@ -194,11 +229,9 @@ Result<std::unique_ptr<Bootstrap>> join_or_report(const Result<Settings>& read, 
     if (nranks == 1)
         return read.ok() ? Result<std::unique_ptr<Bootstrap>>(TreeBootstrap::single_rank())
                          : Result<std::unique_ptr<Bootstrap>>(read.status());
-    auto collectives = JobJoin(read.ok() ? read.value() : fallback, id, rank, nranks).run();
-    if (!collectives.ok()) return read.ok() ? collectives.status() : read.status();
-    auto job = std::make_unique<TreeBootstrap>(std::move(collectives).value(), rank, nranks);
-    if (read.ok()) return std::unique_ptr<Bootstrap>(std::move(job));
-    job->abort(read.status().message());
+    auto job = JobJoin(read.ok() ? read.value() : fallback, id, rank, nranks).run();
+    if (read.ok()) return job;
+    if (job.ok()) job.value()->abort(read.status().message());
     return read.status();
 }
 

@@ -12,27 +12,31 @@
 #include "bootstrap/rendezvous/messages.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
 #include "bootstrap/rendezvous/unique_id.hpp"
+#include "core/base/shared_segment.hpp"
 #include "npushmem/plugin/bootstrap.hpp"
 
 namespace npushmem::rendezvous {
 
-// Joins one rank: connects to the service, sends join, receives the parent's address, connects to parent and children,
-// passes a first barrier, leaves the service. A failure in any step is reported to the service, which sends it to all
-// ranks.
+// Joins one rank: connects to the service, sends join, and receives the handle of memory that all ranks share, or the
+// address of its parent in the tree. Attaches to the memory, or connects to parent and children. Then it passes a first
+// barrier and leaves the service. A failure in any step is reported to the service, which sends it to all ranks.
 class JobJoin {
 public:
     // 0 <= rank < nranks, nranks > 1.
     JobJoin(const Settings& settings, const UniqueId& id, int rank, int nranks);
 
     // Blocks until the job is connected, has failed, or the timeout has passed.
-    Result<std::unique_ptr<Collectives>> run();
+    Result<std::unique_ptr<Bootstrap>> run();
 
 private:
     Result<Channel> connect_to_service();
     Status listen(const Address& towards_service);
     Status join();
+    void offer_memory(Join& join);
     Status await_assignment();
-    Status connect_tree();
+    Result<std::unique_ptr<Bootstrap>> share_memory();
+    Result<std::unique_ptr<Bootstrap>> connect_tree();
+    Status connect_neighbours();
     Status poll_once();
     Status connect_to_parent();
     Status accept_children();
@@ -50,6 +54,7 @@ private:
     LinkSet links_;
     LinkSet::Index service_ = 0;                 // the first link
     std::optional<HandshakeAcceptor> acceptor_;  // none at a leaf
+    SharedSegment memory_;                       // of rank 0, for all ranks
     std::optional<Connector> parent_connector_;
     Assign assigned_;
     std::optional<LinkSet::Index> parent_;

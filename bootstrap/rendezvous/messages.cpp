@@ -46,6 +46,21 @@ std::string host_name() {
     return name.data();
 }
 
+void encode_handle(const SegmentHandle& handle, ByteWriter& out) {
+    out.integer(handle.process).integer(handle.descriptor);
+    out.integer(handle.device).integer(handle.inode).integer(handle.bytes);
+}
+
+SegmentHandle decode_handle(ByteReader& in) {
+    SegmentHandle made;
+    made.process = in.integer<std::int32_t>();
+    made.descriptor = in.integer<std::int32_t>();
+    made.device = in.integer<std::uint64_t>();
+    made.inode = in.integer<std::uint64_t>();
+    made.bytes = in.integer<std::uint64_t>();
+    return made;
+}
+
 template <class Message>
 std::optional<Message> if_complete(const ByteReader& in, Message message) {
     if (!in.complete()) return std::nullopt;
@@ -74,6 +89,8 @@ Buffer Join::encode() const {
     out.integer(nranks).integer(version.major).integer(version.minor).integer(version.patch);
     out.integer(static_cast<std::int64_t>(timeout.count()));
     listener.encode(out);
+    out.integer(host.machine).integer(host.space).integer(host.emulated).integer(host.user);
+    encode_handle(memory, out);
     return out.take();
 }
 
@@ -87,6 +104,11 @@ std::optional<Join> Join::decode(std::span<const std::byte> payload) {
     made.version.patch = in.integer<std::int32_t>();
     made.timeout = Milliseconds{in.integer<std::int64_t>()};
     made.listener = Address::decode(in);
+    made.host.machine = in.integer<std::uint64_t>();
+    made.host.space = in.integer<std::uint64_t>();
+    made.host.emulated = in.integer<std::int32_t>();
+    made.host.user = in.integer<std::uint32_t>();
+    made.memory = decode_handle(in);
     return if_complete(in, made);
 }
 
@@ -95,6 +117,7 @@ Buffer Assign::encode() const {
     out.integer(session);
     parent.encode(out);
     parent_listener.encode(out);
+    encode_handle(memory, out);
     return out.take();
 }
 
@@ -104,6 +127,7 @@ std::optional<Assign> Assign::decode(std::span<const std::byte> payload) {
     made.session = in.integer<std::uint32_t>();
     made.parent = Identity::decode(in);
     made.parent_listener = Address::decode(in);
+    made.memory = decode_handle(in);
     return if_complete(in, made);
 }
 

@@ -11,8 +11,10 @@
 #include "bootstrap/rendezvous/address.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
 #include "core/base/bytes.hpp"
+#include "core/base/shared_segment.hpp"
 #include "core/base/version.hpp"
 #include "npushmem/plugin/status.hpp"
+#include "npushmem/plugin/transport.h"
 
 namespace npushmem::rendezvous {
 
@@ -42,8 +44,10 @@ struct Join {
     Identity who;
     std::int32_t nranks = 0;
     Version version{};
-    Milliseconds timeout{};  // how long this rank waits for the others
-    Address listener;        // address for its children; none for a leaf
+    Milliseconds timeout{};   // how long this rank waits for the others
+    Address listener;         // address for its children; none for a leaf
+    npushmem_host_id host{};  // of a rank that shares memory with other ranks; otherwise zero
+    SegmentHandle memory;     // of rank 0, for all ranks if they run on its host
 
     [[nodiscard]] Buffer encode() const;
     static std::optional<Join> decode(std::span<const std::byte> payload);
@@ -51,8 +55,9 @@ struct Join {
 
 struct Assign {
     std::uint32_t session = 0;
-    Identity parent;  // rank -1 at the root
+    Identity parent;  // rank -1 at the root, and where all ranks share memory
     Address parent_listener;
+    SegmentHandle memory;  // that all ranks share; process 0: they are connected in a tree
 
     [[nodiscard]] Buffer encode() const;
     static std::optional<Assign> decode(std::span<const std::byte> payload);

@@ -35,8 +35,17 @@ std::vector<ConnectionId> Membership::connections() const {
     return connections;
 }
 
+bool Membership::all_share_memory() const {
+    const npushmem_host_id& host = of(0).host;
+    return of(0).memory.process != 0 && std::ranges::all_of(members_, [&](const Member& each) {
+               return each.host.machine == host.machine && each.host.space == host.space &&
+                      each.host.emulated == host.emulated && each.host.user == host.user;
+           });
+}
+
 void Membership::join(const Join& join, ConnectionId connection) {
-    members_[static_cast<std::size_t>(join.who.rank)] = {State::joined, join.who, join.listener, connection};
+    members_[static_cast<std::size_t>(join.who.rank)] = {State::joined, join.who,    join.listener,
+                                                         join.host,     join.memory, connection};
     ++joined_;
 }
 
@@ -97,6 +106,7 @@ Status Session::join(const Join& join, ConnectionId member, Moment now) {
     deadline_ = std::min(deadline_, now + join.timeout);
     if (members_.all_joined()) {
         stage_ = Stage::linking;
+        shares_memory_ = members_.all_share_memory();
         deadline_ = now + timeout_;
     }
     return {};
@@ -126,12 +136,16 @@ Status Session::closed(int rank) const {
 Status Session::overdue() const {
     const bool forming = stage_ == Stage::forming;
     const auto late = rank_list(members_.ranks_in(forming ? Membership::State::absent : Membership::State::joined));
-    const auto* what = forming ? "never joined" : "did not finish connecting to their neighbours";
+    const auto* what = forming ? "never joined" : "did not finish connecting to the others";
     return {Code::timeout, fmt::format("{} of {} {} within {}", late, size(), what, format_duration(timeout_))};
 }
 
 Assign Session::assignment(int rank) const {
-    Assign made{number_, {}, {}};
+    Assign made{number_, {}, {}, {}};
+    if (shares_memory_) {
+        made.memory = members_.of(0).memory;
+        return made;
+    }
     const int parent = tree_place(rank, size()).parent;
     if (parent < 0) return made;
     made.parent = members_.of(parent).who;

@@ -23,6 +23,8 @@ public:
         State state = State::absent;
         Identity who;
         Address listener;
+        npushmem_host_id host{};
+        SegmentHandle memory;
         ConnectionId connection = 0;
     };
 
@@ -33,6 +35,8 @@ public:
     [[nodiscard]] const Member& of(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
     [[nodiscard]] bool is_absent(int rank) const { return contains(rank) && of(rank).state == State::absent; }
     [[nodiscard]] bool all_joined() const { return joined_ == size(); }
+    // Do all ranks run on the host of rank 0, which offers them memory? For a session that all have joined.
+    [[nodiscard]] bool all_share_memory() const;
     [[nodiscard]] bool all_left() const { return left_ == size(); }
     [[nodiscard]] std::vector<int> ranks_in(State state) const;
     // Returns the connections of the ranks that have joined and not left.
@@ -53,7 +57,8 @@ private:
 // no sockets and no clock.
 class Session {
 public:
-    // forming: ranks join. linking: all have joined and connect to their neighbours. finished: all have left.
+    // forming: ranks join. linking: all have joined; they connect to their neighbours, or attach to the memory of rank
+    // 0. finished: all have left.
     // failed: kept so that late ranks receive the cause instead of waiting for ranks that have ended.
     enum class Stage { forming, linking, finished, failed };
 
@@ -70,7 +75,7 @@ public:
     [[nodiscard]] bool matches(const Join& join) const;
     // Records the rank. An error must be sent to that rank; if all ranks fail, stage() is `failed` afterwards.
     Status join(const Join& join, ConnectionId member, Moment now);
-    // The rank has connected all its links.
+    // The rank has connected to all others.
     void leave(int rank);
     // The first failure is kept.
     void fail(Status cause, Moment now);
@@ -95,6 +100,7 @@ private:
     Identity first_;
     Version version_;
     Membership members_;
+    bool shares_memory_ = false;  // since all have joined
     Milliseconds timeout_;
     Moment deadline_;
     Status failure_;

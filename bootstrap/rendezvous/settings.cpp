@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "bootstrap/rendezvous/address.hpp"
 #include "core/base/parse.hpp"
@@ -13,7 +14,7 @@ namespace npushmem::rendezvous {
 
 namespace {
 
-constexpr std::array<npushmem_config_row, 6> rows{{
+constexpr std::array<npushmem_config_row, 7> rows{{
     {"BOOTSTRAP_UID_SESSION_ID", "", "string",
      "host:port of rank 0, for ranks started from plain shells without a unique id; rank 0 listens there. Anybody "
      "who knows it can join: set BOOTSTRAP_UID_SESSION_SECRET too if others share the network"},
@@ -25,6 +26,8 @@ constexpr std::array<npushmem_config_row, 6> rows{{
     {"BOOTSTRAP_TIMEOUT", "60s", "duration", "time limit for a starting rank to wait for the others"},
     {"BOOTSTRAP_COLLECTIVE_TIMEOUT", "0", "duration",
      "how long start-up and finalize wait for a rank that has joined but does not come; 0: as BOOTSTRAP_TIMEOUT"},
+    {"BOOTSTRAP_SHARED_MEMORY", "1", "bool",
+     "ranks that all run on one host exchange data through shared memory; 0: they use TCP, as between hosts"},
 }};
 
 Status malformed(const char* name, const std::string& value, const char* accepted) {
@@ -39,6 +42,19 @@ Result<Family> read_family(const Host& host) {
     if (lower == "af_inet") return Family::v4;
     if (lower == "af_inet6") return Family::v6;
     return malformed(name, value, "expected AF_INET, AF_INET6 or auto");
+}
+
+Result<bool> read_shares_memory(const Host& host) {
+    constexpr const char* name = "BOOTSTRAP_SHARED_MEMORY";
+    const std::string value = host.config(name, "1");
+    const auto parsed = parse_bool(value);
+    return parsed.ok() ? parsed : Result<bool>(malformed(name, value, parsed.status().message().c_str()));
+}
+
+// The core checks the text.
+int read_emulated_host(const Host& host) {
+    const auto parsed = parse_integer(host.config("EMULATED_HOST", "-1"), -1, std::numeric_limits<int>::max());
+    return parsed.ok() ? static_cast<int>(parsed.value()) : -1;
 }
 
 Result<Milliseconds> read_duration(const Host& host, const char* name, std::string_view otherwise) {
@@ -65,6 +81,8 @@ Result<Settings> Settings::read(const Host& host) {
     if (!timeout.ok()) return timeout.status();
     const auto collective = read_duration(host, "BOOTSTRAP_COLLECTIVE_TIMEOUT", "0");
     if (!collective.ok()) return collective.status();
+    const auto shares_memory = read_shares_memory(host);
+    if (!shares_memory.ok()) return shares_memory.status();
     if (timeout.value().count() == 0)
         return Status{Code::config, "NPUSHMEM_BOOTSTRAP_TIMEOUT is 0; the start of a job needs a time-out above 0"};
     return Settings{host.config("BOOTSTRAP_UID_SOCK_IFNAME"),
@@ -72,7 +90,9 @@ Result<Settings> Settings::read(const Host& host) {
                     timeout.value(),
                     collective.value().count() > 0 ? collective.value() : timeout.value(),
                     host.config("BOOTSTRAP_UID_SESSION_ID"),
-                    host.config("BOOTSTRAP_UID_SESSION_SECRET")};
+                    host.config("BOOTSTRAP_UID_SESSION_SECRET"),
+                    shares_memory.value(),
+                    read_emulated_host(host)};
 }
 
 Settings Settings::reporting_defaults(const Host& host) {

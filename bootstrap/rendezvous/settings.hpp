@@ -62,6 +62,8 @@ struct Settings {
     Milliseconds collective_timeout{};  // of each later collective
     std::string session;                // host:port, or empty
     std::string session_secret;
+    bool shares_memory = true;  // with the other ranks, if all run on one host
+    int emulated_host = -1;
 
     static Result<Settings> read(const Host& host);
     // For a rank that joins to report its malformed variables: the session settings, and defaults for the others.

@@ -149,11 +149,11 @@ std::string package_of(std::string_view library, std::string_view version) {
 class SignalHandlerGuard {
 public:
     SignalHandlerGuard() {
-        for (int signal = 1; signal < NSIG; ++signal)
+        for (int signal = 1; signal < signals; ++signal)
             known_[signal] = ::sigaction(signal, nullptr, &before_[signal]) == 0;
     }
     ~SignalHandlerGuard() {
-        for (int signal = 1; signal < NSIG; ++signal) {
+        for (int signal = 1; signal < signals; ++signal) {
             struct sigaction now {};
             if (!known_[signal] || ::sigaction(signal, nullptr, &now) != 0) continue;
             const bool same =
@@ -165,9 +165,11 @@ public:
     SignalHandlerGuard& operator=(const SignalHandlerGuard&) = delete;
 
 private:
+    static constexpr int signals = 32;  // not the real-time signals, for which no library has a handler
+
     const DeferredSignals deferred_;  // first: until the handlers are restored
-    std::array<struct sigaction, NSIG> before_{};
-    std::array<bool, NSIG> known_{};
+    std::array<struct sigaction, signals> before_{};
+    std::array<bool, signals> known_{};
 };
 
 }  // namespace

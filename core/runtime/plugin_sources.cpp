@@ -177,8 +177,12 @@ Result<std::shared_ptr<const LoadedBootstrap>> load_id_bootstrap(Config& config)
 
 }  // namespace
 
-PluginFinder PluginSources::finder_of(const Settings& settings) const {
-    return PluginFinder(plugin_search_path(settings.plugin_path), given_);
+const PluginFinder& PluginSources::finder_of(const Settings& settings) {
+    if (!finder_ || settings.plugin_path != user_path_) {
+        finder_.emplace(plugin_search_path(settings.plugin_path), given_);
+        user_path_ = settings.plugin_path;
+    }
+    return *finder_;
 }
 
 Result<std::unique_ptr<Bootstrap>> PluginSources::open_bootstrap(Config& config, const npushmem_host& host,
@@ -211,7 +215,7 @@ Result<std::vector<OwnedTransport>> PluginSources::open_transports(Config& confi
     const Settings& settings = config.settings();
     auto selection = selected_transports(settings);
     if (!selection.ok()) return selection.status();
-    const PluginFinder finder = finder_of(settings);
+    const PluginFinder& finder = finder_of(settings);
     std::vector<OwnedTransport> opened;
     for (const auto& [stack, variable] : selection.value()) {
         if (settings.disable_p2p && wraps_p2p(stack)) continue;
@@ -243,8 +247,8 @@ Result<OwnedCollectives> PluginSources::open_collectives(Config& config, const n
 
 std::vector<std::string> PluginSources::collectives_names(const Config& config) const {
     std::vector<std::string> names;
-    for (const FoundPlugin& found : finder_of(config.settings()).scan(PluginKind::collectives))
-        names.push_back(found.name);
+    const PluginFinder finder(plugin_search_path(config.settings().plugin_path));
+    for (const FoundPlugin& found : finder.scan(PluginKind::collectives)) names.push_back(found.name);
     for (const npushmem_collectives_v1* given : given_.collectives) names.emplace_back(given->name);
     return names;
 }

@@ -2,6 +2,10 @@
 // Opens bootstraps and transports from plugin files, and provides the runtime's services to them.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "core/base/config.hpp"
 #include "core/base/log.hpp"
 #include "core/plugin/loader.hpp"
@@ -50,10 +54,13 @@ public:
     [[nodiscard]] BootstrapSelection bootstrap_selection() const override { return bootstrap_selection_; }
 
 private:
-    [[nodiscard]] PluginFinder finder_of(const Settings& settings) const;
+    // Valid until the next call with another search path.
+    const PluginFinder& finder_of(const Settings& settings);
 
     const Environment& environment_;
     GivenPlugins given_;
+    std::optional<PluginFinder> finder_;
+    std::string user_path_;  // that it searches first
     BootstrapSelection bootstrap_selection_;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/base/parse.hpp"
 #include "core/runtime/start_exchange.hpp"
@@ -12,12 +13,22 @@ namespace npushmem {
 
 namespace {
 
-// PEs that are threads of one process share one set of variables.
-bool shares_process(std::span<const PeRecord> records, std::size_t pe) {
-    return std::any_of(records.begin(), records.end(), [&](const PeRecord& other) {
-        return &other != &records[pe] && other.process == records[pe].process &&
-               other.process_start == records[pe].process_start && other.sees_process_of(records[pe]);
-    });
+// Returns for each PE whether another one runs in its process. PEs that are threads of one process share one set of
+// variables.
+std::vector<bool> pes_with_shared_process(std::span<const PeRecord> records) {
+    const auto process_of = [](const PeRecord& record) {
+        return std::tuple(record.host.machine, record.process_space, record.process, record.process_start);
+    };
+    std::vector<const PeRecord*> sorted;
+    for (const PeRecord& record : records) sorted.push_back(&record);
+    const auto key = [&](const PeRecord* record) { return process_of(*record); };
+    std::ranges::sort(sorted, {}, key);
+    std::vector<bool> shared(records.size());
+    for (std::size_t i = 1; i < sorted.size(); ++i)
+        if (key(sorted[i]) == key(sorted[i - 1]))
+            for (const PeRecord* each : {sorted[i], sorted[i - 1]})
+                shared[static_cast<std::size_t>(each - records.data())] = true;
+    return shared;
 }
 
 }  // namespace
@@ -31,7 +42,7 @@ StaticVariablesRecord StaticVariables::record_of(const Settings& settings, const
 }
 
 StaticVariables::StaticVariables(ProgramImage image, std::span<const PeRecord> records, int my_pe)
-    : image_(std::move(image)), records_(records), my_pe_(my_pe) {
+    : image_(std::move(image)), records_(records), my_pe_(my_pe), shares_process_(pes_with_shared_process(records)) {
     const StaticVariablesRecord& mine = records[static_cast<std::size_t>(my_pe)].statics;
     for (std::size_t pe = 0; pe < records.size(); ++pe) {
         const StaticVariablesRecord& other = records[pe].statics;
@@ -66,7 +77,7 @@ std::string StaticVariables::reason_not_symmetric(int pe) const {
         case StaticVariablesRecord::other_world: return "only the default world has the process's variables";
         case StaticVariablesRecord::shareable: break;
     }
-    return shares_process(records_, at) ? "it is a thread of a process that has several PEs" : "";
+    return shares_process_[at] ? "it is a thread of a process that has several PEs" : "";
 }
 
 Status StaticVariables::check(const char* what, const void* object, std::uint64_t bytes, int pe) const {

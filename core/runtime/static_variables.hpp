@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/config.hpp"
 #include "core/memory/host_memory.hpp"
@@ -67,6 +68,7 @@ private:
     ProgramImage image_;
     std::span<const PeRecord> records_;
     int my_pe_ = 0;
+    std::vector<bool> shares_process_;  // by PE: another PE runs in its process
     std::uint64_t max_bytes_ = 0;
     std::uint64_t offset_ = 0;
     int first_differing_pe_ = -1;  // the first PE whose variables differ or are not symmetric; -1: none

@@ -68,7 +68,9 @@ private:
                   static_cast<int>(below(10)),
                   {0, 1, 0},
                   Milliseconds{1 + below(1000)},
-                  Address{}};
+                  Address{},
+                  {},
+                  {}};
         return made.encode();
     }
 
@@ -145,7 +147,9 @@ TEST_P(UidFuzz, MembersThatSendGarbageDoNotKillTheService) {
                   static_cast<int>(attacker.below(12)) - 1,
                   {0, 1, 0},
                   Milliseconds{attacker.below(20)},
-                  Address{}};
+                  Address{},
+                  {},
+                  {}};
         const Buffer payload = attacker.below(4) == 0 ? attacker.noise(attacker.below(500)) : join.encode();
         client.send(raw_frame(keys.connector, 0, 0, type, payload));
         if (attacker.below(2) == 0) client.send(attacker.message());

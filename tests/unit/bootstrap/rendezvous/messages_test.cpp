@@ -34,12 +34,18 @@ void expect_exact(const Buffer& bytes) {
 }
 
 Join sample_join() {
-    return {{3, 77, "host"}, 8, {1, 2, 3}, Milliseconds{60000}, Address::parse("10.0.0.1", 5).value()};
+    return {{3, 77, "host"},
+            8,
+            {1, 2, 3},
+            Milliseconds{60000},
+            Address::parse("10.0.0.1", 5).value(),
+            {11, 12, -1, 1000},
+            {77, 5, 21, 22, 4096}};
 }
 
 TEST(Messages, AreReadExactly) {
     expect_exact<Join>(sample_join().encode());
-    expect_exact<Assign>(Assign{4, {1, 2, "p"}, Address::parse("::1", 9).value()}.encode());
+    expect_exact<Assign>(Assign{4, {1, 2, "p"}, Address::parse("::1", 9).value(), {77, 5, 21, 22, 4096}}.encode());
     expect_exact<Link>(Link{{3, 77, "host"}}.encode());
     expect_exact<Failure>(Failure{{Code::timeout, "late"}}.encode());
 }
@@ -51,6 +57,15 @@ TEST(Messages, JoinKeepsItsFields) {
     EXPECT_EQ(read.version.minor, 2);
     EXPECT_EQ(read.timeout.count(), 60000);
     EXPECT_EQ(read.listener.text(), "10.0.0.1:5");
+    EXPECT_EQ(read.host.machine, 11U);
+    EXPECT_EQ(read.host.space, 12U);
+    EXPECT_EQ(read.host.emulated, -1);
+    EXPECT_EQ(read.host.user, 1000U);
+    EXPECT_EQ(read.memory.process, 77);
+    EXPECT_EQ(read.memory.descriptor, 5);
+    EXPECT_EQ(read.memory.device, 21U);
+    EXPECT_EQ(read.memory.inode, 22U);
+    EXPECT_EQ(read.memory.bytes, 4096U);
 }
 
 TEST(Messages, AFailureNeverDecodesAsSuccess) {
@@ -73,7 +88,7 @@ TEST(Messages, IntroductionsFitTheirFrames) {
     Join join = sample_join();
     join.who.host = std::string(1000, 'h');
     EXPECT_LE(join.encode().size(), limits::introduction_bytes);
-    Assign assign{1, join.who, join.listener};
+    Assign assign{1, join.who, join.listener, join.memory};
     EXPECT_LE(assign.encode().size(), limits::introduction_bytes);
 }
 

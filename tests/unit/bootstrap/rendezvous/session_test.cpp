@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+
 namespace npushmem::rendezvous {
 namespace {
 
@@ -54,6 +56,41 @@ TEST(Session, AssignsParents) {
     EXPECT_EQ(session.assignment(1).parent_listener.port(), 4000);
     EXPECT_EQ(session.assignment(2).parent.rank, 1) << "ranks 1 and 2 are one subtree";
     EXPECT_EQ(session.assignment(2).session, 1U);
+}
+
+// All ranks on one host, where rank 0 offers memory; `change` changes what one of them sends.
+Assign assignment_after(int changed, const std::function<void(Join&)>& change) {
+    const auto local_join = [&](int rank) {
+        Join made = join_of(rank, 3);
+        made.host = {7, 8, -1, 1000};
+        if (rank == 0) made.memory = {100, 5, 21, 22, 4096};
+        if (rank == changed) change(made);
+        return made;
+    };
+    Session session(1, local_join(2), start);
+    for (const int rank : {2, 0, 1}) EXPECT_TRUE(enter(session, local_join(rank)).ok());
+    return session.assignment(1);
+}
+
+TEST(Session, RanksOfOneHostShareTheMemoryOfRank0) {
+    const Assign shared = assignment_after(-1, {});
+    EXPECT_EQ(shared.memory.process, 100);
+    EXPECT_EQ(shared.memory.inode, 22U);
+    EXPECT_EQ(shared.parent.rank, -1);
+}
+
+TEST(Session, RanksWithoutMemoryOrOnSeveralHostsAreConnectedInATree) {
+    for (int rank = 0; rank < 3; ++rank) {
+        for (const auto& change : {std::function([](Join& join) { ++join.host.machine; }),
+                                   std::function([](Join& join) { ++join.host.space; }),
+                                   std::function([](Join& join) { ++join.host.emulated; }),
+                                   std::function([](Join& join) { ++join.host.user; })}) {
+            const Assign tree = assignment_after(rank, change);
+            EXPECT_EQ(tree.memory.process, 0) << rank;
+            EXPECT_EQ(tree.parent.rank, 0) << rank;
+        }
+    }
+    EXPECT_EQ(assignment_after(0, [](Join& join) { join.memory = {}; }).memory.process, 0);
 }
 
 TEST(Session, ReportsBothProcessesOfADuplicateRank) {

@@ -30,6 +30,8 @@ TEST(Settings, HaveTheDefaultsOfTheRows) {
         EXPECT_EQ(settings.family, Family::none);
         EXPECT_EQ(settings.interface_pattern, "");
         EXPECT_EQ(settings.session, "");
+        EXPECT_TRUE(settings.shares_memory);
+        EXPECT_EQ(settings.emulated_host, -1);
     }
 }
 
@@ -42,6 +44,11 @@ TEST(Settings, ReadFamilyAndTimes) {
     EXPECT_EQ(read_with("BOOTSTRAP_COLLECTIVE_TIMEOUT", "5s").value().collective_timeout, Milliseconds{5000});
 }
 
+TEST(Settings, ReadSharedMemoryAndTheEmulatedHost) {
+    EXPECT_FALSE(read_with("BOOTSTRAP_SHARED_MEMORY", "no").value().shares_memory);
+    EXPECT_EQ(read_with("EMULATED_HOST", "3").value().emulated_host, 3);
+}
+
 TEST(Settings, ReportVariableValueAndSyntaxOfMalformedValues) {
     EXPECT_THAT(read_with("BOOTSTRAP_UID_SOCK_FAMILY", "ipv5").status().message(),
                 AllOf(HasSubstr("NPUSHMEM_BOOTSTRAP_UID_SOCK_FAMILY='ipv5'"), HasSubstr("AF_INET, AF_INET6 or auto")));
@@ -49,6 +56,8 @@ TEST(Settings, ReportVariableValueAndSyntaxOfMalformedValues) {
                 HasSubstr("NPUSHMEM_BOOTSTRAP_TIMEOUT='soon'"));
     EXPECT_THAT(read_with("BOOTSTRAP_TIMEOUT", "0").status().message(), HasSubstr("above 0"));
     EXPECT_EQ(read_with("BOOTSTRAP_COLLECTIVE_TIMEOUT", "-1s").status().code(), Code::config);
+    EXPECT_THAT(read_with("BOOTSTRAP_SHARED_MEMORY", "maybe").status().message(),
+                HasSubstr("NPUSHMEM_BOOTSTRAP_SHARED_MEMORY='maybe'"));
 }
 
 TEST(Settings, EveryRowExplainsItself) {

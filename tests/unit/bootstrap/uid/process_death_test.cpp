@@ -31,7 +31,7 @@ std::pair<FileDescriptor, FileDescriptor> make_pipe() {
 // has threads: a fork beside them can leave the child with a lock, of the allocator for one, that nobody will release.
 class RankProcess {
 public:
-    RankProcess(int rank, const ThreadJob::Body& body) {
+    RankProcess(int rank, const ThreadJob::Variables& variables, const ThreadJob::Body& body) {
         auto [id_reading, id_writing] = make_pipe();
         auto [reading, writing] = make_pipe();
         pid_ = ::fork();
@@ -42,7 +42,8 @@ public:
         }
         UniqueIdBytes id{};
         const bool received = ::read(id_reading.get(), id.data(), id.size()) == static_cast<ssize_t>(id.size());
-        const std::string message = received ? ThreadJob(id).run_rank(rank, ranks, body).message() : "received no id";
+        const std::string message =
+            received ? ThreadJob(id, variables).run_rank(rank, ranks, body).message() : "received no id";
         (void)!::write(writing.get(), message.data(), message.size());
         ::_exit(0);
     }
@@ -80,49 +81,53 @@ private:
     FileDescriptor reading_;
 };
 
-class ProcessDeath : public ::testing::TestWithParam<int> {
+class ProcessDeath : public ExchangeTest {
 protected:
     // Runs `body` in each of 8 processes and returns the messages of all but the victim.
     std::vector<std::string> messages_of_survivors(const ThreadJob::Body& body) {
-        for (int rank = 0; rank < ranks; ++rank) processes_.push_back(std::make_unique<RankProcess>(rank, body));
+        for (int rank = 0; rank < ranks; ++rank)
+            processes_.push_back(std::make_unique<RankProcess>(rank, exchange(), body));
         const ThreadJob job;
         for (const auto& process : processes_) process->send_id(job.bytes());
         std::vector<std::string> messages;
         for (int rank = 0; rank < ranks; ++rank) {
             const std::string message = processes_[static_cast<std::size_t>(rank)]->message();
-            if (rank != GetParam()) messages.push_back(message);
+            if (rank != victim_rank()) messages.push_back(message);
         }
         return messages;
     }
 
     [[nodiscard]] std::string victim() const {
-        return fmt::format("rank {} (pid {} on host ", GetParam(),
-                           processes_[static_cast<std::size_t>(GetParam())]->pid());
+        return fmt::format("rank {} (pid {} on host ", victim_rank(),
+                           processes_[static_cast<std::size_t>(victim_rank())]->pid());
     }
+
+    static int victim_rank() { return std::get<0>(GetParam()); }
+    static const char* end() { return shares_memory() ? "ended " : "closed its connection "; }
 
     std::vector<std::unique_ptr<RankProcess>> processes_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Victims, ProcessDeath, ::testing::Range(0, ranks));
+INSTANTIATE_TEST_SUITE_P(Victims, ProcessDeath, all_exchanges(ThreadJob::all_ranks(ranks)), exchange_name);
 
 TEST_P(ProcessDeath, IsReportedToEverySurvivorInACollective) {
     const auto messages = messages_of_survivors([](Bootstrap& job) {
         if (Status all = job.barrier(); !all.ok()) return all;
-        if (job.rank() == GetParam()) ::raise(SIGKILL);
+        if (job.rank() == victim_rank()) ::raise(SIGKILL);
         return job.barrier();
     });
     // The victim's neighbours may still be in the first barrier when they see it die.
-    EXPECT_THAT(messages, Each(AllOf(HasSubstr(victim()), HasSubstr("closed its connection during barrier #"))));
+    EXPECT_THAT(messages, Each(AllOf(HasSubstr(victim()), HasSubstr(end() + std::string("during barrier #")))));
 }
 
 TEST_P(ProcessDeath, IsReportedByCheck) {
     const auto messages = messages_of_survivors([](Bootstrap& job) {
         Status seen = job.barrier();
-        if (job.rank() == GetParam()) ::raise(SIGKILL);
+        if (job.rank() == victim_rank()) ::raise(SIGKILL);
         while (seen.ok()) seen = job.check();
         return seen;
     });
-    EXPECT_THAT(messages, Each(AllOf(HasSubstr(victim()), HasSubstr("closed its connection"))));
+    EXPECT_THAT(messages, Each(AllOf(HasSubstr(victim()), HasSubstr(end()))));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "bootstrap/rendezvous/unique_id.hpp"
@@ -37,13 +38,12 @@ public:
 
     // Everything stays on the loopback interface, unless `variables` say otherwise.
     explicit ThreadJob(const Variables& variables = {}) {
-        fake_.set("BOOTSTRAP_UID_SOCK_IFNAME", "=lo");
-        for (const auto& [name, value] : variables) fake_.set(name, value);
+        set_variables(variables);
         made_ = UidBootstrap::get_uniqueid(host_, id_);
     }
 
     // A job whose id another process serves. Starts no thread.
-    explicit ThreadJob(const UniqueIdBytes& id) : id_(id) { fake_.set("BOOTSTRAP_UID_SOCK_IFNAME", "=lo"); }
+    ThreadJob(const UniqueIdBytes& id, const Variables& variables) : id_(id) { set_variables(variables); }
 
     [[nodiscard]] const Status& made() const { return made_; }
     ThreadJob(const ThreadJob&) = delete;
@@ -92,10 +92,32 @@ public:
     }
 
 private:
+    void set_variables(const Variables& variables) {
+        fake_.set("BOOTSTRAP_UID_SOCK_IFNAME", "=lo");
+        for (const auto& [name, value] : variables) fake_.set(name, value);
+    }
+
     fakes::FakeHost fake_;
     Host host_{&fake_.table(), "uid"};
     UniqueIdBytes id_{};
     Status made_;
 };
+
+// A test that runs with both ways in which the ranks of a host exchange data: over TCP and through shared memory.
+// Parameters: a number of ranks, and the value of BOOTSTRAP_SHARED_MEMORY.
+class ExchangeTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
+protected:
+    static int ranks_in_job() { return std::get<0>(GetParam()); }
+    static bool shares_memory() { return std::get<1>(GetParam()); }
+    static ThreadJob::Variables exchange() { return {{"BOOTSTRAP_SHARED_MEMORY", shares_memory() ? "1" : "0"}}; }
+};
+
+inline auto all_exchanges(const std::vector<int>& numbers) {
+    return ::testing::Combine(::testing::ValuesIn(numbers), ::testing::Bool());
+}
+
+inline std::string exchange_name(const ::testing::TestParamInfo<std::tuple<int, bool>>& info) {
+    return std::to_string(std::get<0>(info.param)) + (std::get<1>(info.param) ? "_memory" : "_tcp");
+}
 
 }  // namespace npushmem::uid

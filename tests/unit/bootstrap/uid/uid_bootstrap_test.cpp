@@ -44,9 +44,9 @@ Status gather_and_check(Bootstrap& job, std::size_t bytes, bool in_place) {
     return {};
 }
 
-class UidBootstrapSizes : public ::testing::TestWithParam<int> {
+class UidBootstrapSizes : public ExchangeTest {
 protected:
-    ThreadJob job_;
+    ThreadJob job_{exchange()};
 };
 
 TEST_P(UidBootstrapSizes, GathersAndSynchronises) {
@@ -62,14 +62,14 @@ TEST_P(UidBootstrapSizes, GathersAndSynchronises) {
         }
         return job.barrier();
     };
-    EXPECT_THAT(job_.run(GetParam(), body), Each(Succeeded()));
+    EXPECT_THAT(job_.run(ranks_in_job(), body), Each(Succeeded()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, UidBootstrapSizes, ::testing::Values(1, 2, 3, 5, 8, 17, 64));
+INSTANTIATE_TEST_SUITE_P(Sizes, UidBootstrapSizes, all_exchanges({1, 2, 3, 5, 8, 17, 64}), exchange_name);
 
 TEST_P(UidBootstrapSizes, NobodyLeavesABarrierBeforeAllHaveEntered) {
     std::atomic<int> entered = 0;
-    const int n = GetParam();
+    const int n = ranks_in_job();
     const auto body = [&](Bootstrap& job) -> Status {
         for (int round = 1; round <= 5; ++round) {
             // Relaxed: the barrier itself orders, which this test checks.

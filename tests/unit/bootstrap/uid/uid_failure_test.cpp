@@ -38,13 +38,13 @@ Channel greeted(const ThreadJob& job) {
     }
 }
 
-class UidFailureSizes : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Sizes, UidFailureSizes, ::testing::Values(2, 3, 5, 8, 17, 64));
+class UidFailureSizes : public ExchangeTest {};
+INSTANTIATE_TEST_SUITE_P(Sizes, UidFailureSizes, all_exchanges({2, 3, 5, 8, 17, 64}), exchange_name);
 
 TEST_P(UidFailureSizes, AbortReachesEveryRankWithItsReason) {
-    const ThreadJob job;
-    const int culprit = GetParam() - 1;
-    const auto outcomes = job.run(GetParam(), [culprit](Bootstrap& rank) {
+    const ThreadJob job(exchange());
+    const int culprit = ranks_in_job() - 1;
+    const auto outcomes = job.run(ranks_in_job(), [culprit](Bootstrap& rank) {
         if (rank.rank() != culprit) return rank.barrier();
         rank.abort("the disk is full");
         return rank.barrier();
@@ -55,23 +55,25 @@ TEST_P(UidFailureSizes, AbortReachesEveryRankWithItsReason) {
 
 // Where the other ranks take longer than the limit, the failure lists them too: the limit doubles until they do not.
 TEST_P(UidFailureSizes, ReportsAMissingRank) {
-    const int missing = GetParam() / 2;
-    auto ranks = ThreadJob::all_ranks(GetParam());
+    const int missing = ranks_in_job() / 2;
+    auto ranks = ThreadJob::all_ranks(ranks_in_job());
     ranks.erase(ranks.begin() + missing);
     std::vector<Status> outcomes;
     int limit = 300;
     do {
-        const ThreadJob job(ThreadJob::Variables{{"BOOTSTRAP_TIMEOUT", fmt::format("{}ms", limit)}});
-        outcomes = job.run(ranks, GetParam(), one_barrier);
+        auto variables = exchange();
+        variables["BOOTSTRAP_TIMEOUT"] = fmt::format("{}ms", limit);
+        const ThreadJob job(variables);
+        outcomes = job.run(ranks, ranks_in_job(), one_barrier);
         limit *= 2;
     } while (limit < 60000 && outcomes.front().message().find("ranks ") != std::string::npos);
-    EXPECT_THAT(outcomes,
-                Each(FailedWith(Code::timeout, fmt::format("rank {} of {} never joined within", missing, GetParam()))));
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::timeout,
+                                          fmt::format("rank {} of {} never joined within", missing, ranks_in_job()))));
 }
 
 TEST_P(UidFailureSizes, ReportsARankThatCallsAnotherCollective) {
-    const ThreadJob job;
-    const auto outcomes = job.run(GetParam(), [&](Bootstrap& rank) {
+    const ThreadJob job(exchange());
+    const auto outcomes = job.run(ranks_in_job(), [&](Bootstrap& rank) {
         if (rank.rank() != 1) return rank.barrier();
         std::vector<std::byte> all(8 * static_cast<std::size_t>(rank.nranks()));
         return rank.allgather(std::vector<std::byte>(8), all);
@@ -80,8 +82,8 @@ TEST_P(UidFailureSizes, ReportsARankThatCallsAnotherCollective) {
 }
 
 TEST_P(UidFailureSizes, DifferentSizesAreAnErrorEverywhere) {
-    const ThreadJob job;
-    const auto outcomes = job.run(GetParam(), [](Bootstrap& rank) {
+    const ThreadJob job(exchange());
+    const auto outcomes = job.run(ranks_in_job(), [](Bootstrap& rank) {
         const std::size_t bytes = rank.rank() == rank.nranks() - 1 ? 16 : 8;
         std::vector<std::byte> all(bytes * static_cast<std::size_t>(rank.nranks()));
         return rank.allgather(std::vector<std::byte>(bytes), all);
@@ -91,15 +93,15 @@ TEST_P(UidFailureSizes, DifferentSizesAreAnErrorEverywhere) {
 }
 
 TEST_P(UidFailureSizes, ReportsARankThatDisconnectsWhileJoining) {
-    const ThreadJob job;
-    const int n = GetParam();
+    const ThreadJob job(exchange());
+    const int n = ranks_in_job();
     auto ranks = ThreadJob::all_ranks(n);
     ranks.pop_back();
     std::vector<Outcome> outcomes;
     std::thread others([&] { outcomes = job.run(ranks, n, one_barrier); });
     {
         Channel channel = greeted(job);
-        Join join{Identity::of_this_process(n - 1), n, library_version, Milliseconds{60000}, Address{}};
+        Join join{Identity::of_this_process(n - 1), n, library_version, Milliseconds{60000}, Address{}, {}, {}};
         channel.queue(FrameType::join, {join.encode()});
         channel.flush();
     }  // closes without a word
@@ -109,15 +111,15 @@ TEST_P(UidFailureSizes, ReportsARankThatDisconnectsWhileJoining) {
 }
 
 TEST_P(UidFailureSizes, ARankWhoseProcessHasEndedIsNotWaitedFor) {
-    const int n = GetParam();
-    const ThreadJob before;
+    const int n = ranks_in_job();
+    const ThreadJob before(exchange());
     auto ranks = ThreadJob::all_ranks(n);
     ranks.erase(ranks.begin() + n / 2);
     const auto expected = FailedWith(Code::peer_dead, "PE x exited with status 0 without calling npushmem_init");
     EXPECT_THAT(before.rank_ended(n / 2, n, "PE x exited with status 0"), Succeeded());
     EXPECT_THAT(before.run(ranks, n, one_barrier), Each(expected));
 
-    const ThreadJob meanwhile;
+    const ThreadJob meanwhile(exchange());
     std::vector<Outcome> outcomes;
     std::thread others([&] { outcomes = meanwhile.run(ranks, n, one_barrier); });
     EXPECT_THAT(meanwhile.rank_ended(n / 2, n, "PE x exited with status 0"), Succeeded());
@@ -140,13 +142,16 @@ TEST(UidFailure, TheEndOfARankOfAnotherJobChangesNothing) {
     EXPECT_FALSE(other.rank_ended(1, 3, "PE 1 ended").ok());
 }
 
-TEST(UidFailure, TheIdServesOneJobAfterAnother) {
-    const ThreadJob job;
+class UidFailureExchange : public ExchangeTest {};
+INSTANTIATE_TEST_SUITE_P(Exchanges, UidFailureExchange, all_exchanges({0}), exchange_name);
+
+TEST_P(UidFailureExchange, TheIdServesOneJobAfterAnother) {
+    const ThreadJob job(exchange());
     for (int session = 0; session < 10; ++session) EXPECT_THAT(job.run(5, one_barrier), Each(Succeeded()));
 }
 
-TEST(UidFailure, RanksMayStartAgainBeforeTheSlowestHasLeft) {
-    const ThreadJob job;
+TEST_P(UidFailureExchange, RanksMayStartAgainBeforeTheSlowestHasLeft) {
+    const ThreadJob job(exchange());
     std::vector<Outcome> outcomes(4);
     std::vector<std::thread> ranks;
     for (int rank = 0; rank < 4; ++rank)
@@ -158,8 +163,8 @@ TEST(UidFailure, RanksMayStartAgainBeforeTheSlowestHasLeft) {
     EXPECT_THAT(outcomes, Each(Succeeded()));
 }
 
-TEST(UidFailure, AnIdServesAgainAfterAFailedStart) {
-    const ThreadJob job;
+TEST_P(UidFailureExchange, AnIdServesAgainAfterAFailedStart) {
+    const ThreadJob job(exchange());
     const auto failing = job.run(3, [](Bootstrap& rank) {
         rank.abort("first try");
         return rank.barrier();
@@ -190,7 +195,7 @@ TEST(UidFailure, ALibraryOfAnotherVersionIsAnErrorForAll) {
     std::vector<Outcome> outcomes;
     std::thread others([&] { outcomes = job.run({0, 1}, 3, one_barrier); });
     Channel channel = greeted(job);
-    Join join{Identity::of_this_process(2), 3, {99, 0, 0}, Milliseconds{60000}, Address{}};
+    Join join{Identity::of_this_process(2), 3, {99, 0, 0}, Milliseconds{60000}, Address{}, {}, {}};
     channel.queue(FrameType::join, {join.encode()});
     channel.flush();
     others.join();
@@ -229,7 +234,7 @@ TEST(UidFailure, AMemberThatSendsGarbageFailsTheStartButNotTheService) {
     const UniqueId id = job.id();
     const RawClient client(id.service);
     const ConnectionKeys keys = client.greet(id.credentials, 0);
-    const Join join{Identity::of_this_process(2), 3, library_version, Milliseconds{60000}, Address{}};
+    const Join join{Identity::of_this_process(2), 3, library_version, Milliseconds{60000}, Address{}, {}, {}};
     client.send(raw_frame(keys.connector, 0, 0, FrameType::join, join.encode()));
     client.send(Buffer(100, std::byte{0x42}));
     others.join();
@@ -237,8 +242,8 @@ TEST(UidFailure, AMemberThatSendsGarbageFailsTheStartButNotTheService) {
     EXPECT_THAT(job.run(3, one_barrier), Each(Succeeded()));
 }
 
-TEST(UidFailure, ACleanCloseIsNoErrorUntilTheRankIsNeeded) {
-    const ThreadJob job;
+TEST_P(UidFailureExchange, ACleanCloseIsNoErrorUntilTheRankIsNeeded) {
+    const ThreadJob job(exchange());
     std::atomic<bool> closed = false;
     std::vector<Outcome> outcomes(2);
     std::thread leaver([&] {
@@ -260,8 +265,8 @@ TEST(UidFailure, ACleanCloseIsNoErrorUntilTheRankIsNeeded) {
     EXPECT_THAT(outcomes[1], Succeeded());
 }
 
-TEST(UidFailure, CheckSeesAnAbortWithoutBlocking) {
-    const ThreadJob job;
+TEST_P(UidFailureExchange, CheckSeesAnAbortWithoutBlocking) {
+    const ThreadJob job(exchange());
     const auto outcomes = job.run(2, [](Bootstrap& rank) {
         if (rank.rank() == 1) {
             rank.abort("enough");
@@ -274,8 +279,10 @@ TEST(UidFailure, CheckSeesAnAbortWithoutBlocking) {
     EXPECT_THAT(outcomes, Each(FailedWith(Code::aborted, "enough")));
 }
 
-TEST(UidFailure, ALiveRankThatSkipsACollectiveCausesATimeout) {
-    const ThreadJob job(ThreadJob::Variables{{"BOOTSTRAP_COLLECTIVE_TIMEOUT", "200ms"}});
+TEST_P(UidFailureExchange, ALiveRankThatSkipsACollectiveCausesATimeout) {
+    auto variables = exchange();
+    variables["BOOTSTRAP_COLLECTIVE_TIMEOUT"] = "200ms";
+    const ThreadJob job(variables);
     const auto outcomes = job.run(3, [](Bootstrap& rank) {
         if (rank.rank() != 2) return rank.barrier();
         Status seen;
