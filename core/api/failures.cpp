@@ -36,7 +36,7 @@ namespace {
 void end_local_pes(const Runtime& runtime) {
     const int me = runtime.my_pe();
     for (const int pe : runtime.job().layout().pes_of(runtime.job().layout().host_of(me))) {
-        const ProcessId process = runtime.job().record(pe).process_id();
+        const ProcessId process = runtime.job().pes().process(pe);
         if (pe != me && process.pid != getpid() && runtime.job().sees_process_of(pe) && is_alive(process))
             kill(process.pid, SIGTERM);
     }

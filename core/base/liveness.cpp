@@ -89,8 +89,14 @@ std::vector<pid_t> list_processes() {
 
 FileDescriptor open_pidfd(pid_t pid) { return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
-ProcessLiveness::ProcessLiveness(std::vector<ProcessId> processes, std::size_t max_watched)
-    : processes_(std::move(processes)), max_watched_(max_watched), watched_(processes_.size()) {}
+ProcessLiveness::ProcessLiveness(const std::vector<ProcessId>& processes, std::size_t max_watched)
+    : npes_(static_cast<int>(processes.size())), max_watched_(max_watched) {
+    const auto is_visible = [](const ProcessId& process) { return process.pid != 0; };
+    processes_.reserve(static_cast<std::size_t>(std::ranges::count_if(processes, is_visible)));
+    for (int pe = 0; pe < npes_; ++pe)
+        if (const ProcessId& process = processes[static_cast<std::size_t>(pe)]; is_visible(process))
+            processes_.push_back({.pe = pe, .id = process});
+}
 
 std::size_t ProcessLiveness::affordable_pidfds() {
     constexpr rlim_t limit = 256;
@@ -99,14 +105,15 @@ std::size_t ProcessLiveness::affordable_pidfds() {
     return std::min(files.rlim_cur / 4, limit);
 }
 
-bool ProcessLiveness::is_visible(int pe) const {
-    return pe >= 0 && pe < npes() && processes_[static_cast<std::size_t>(pe)].pid != 0;
+ProcessLiveness::Process* ProcessLiveness::find(int pe) {
+    const auto found = std::ranges::lower_bound(processes_, pe, {}, &Process::pe);
+    return found != processes_.end() && found->pe == pe ? &*found : nullptr;
 }
 
 void ProcessLiveness::read_ends() {
     if (watched_count_ == 0) return;
     for (const Poller::Event& event : pidfds_.wait(0)) {
-        Watched& process = watched_[event.key];
+        Process& process = *find(static_cast<int>(event.key));
         process.ended = true;
         process.pidfd.reset();
         --watched_count_;
@@ -114,16 +121,14 @@ void ProcessLiveness::read_ends() {
 }
 
 // A pidfd refers to the process that has the number when it is opened. is_alive() then says whether that is the PE.
-bool ProcessLiveness::check(int pe) {
-    const auto index = static_cast<std::size_t>(pe);
-    const ProcessId& process = processes_[index];
+bool ProcessLiveness::check(Process& process) {
     if (pidfds_.fd() < 0 && max_watched_ > 0)
         if (auto opened = Poller::open(); opened.ok()) pidfds_ = std::move(opened).value();
     FileDescriptor pidfd =
-        watched_count_ < max_watched_ && pidfds_.fd() >= 0 ? open_pidfd(process.pid) : FileDescriptor();
-    if (!is_alive(process)) return false;
-    if (pidfd.valid() && pidfds_.watch(pidfd.get(), index).ok()) {
-        watched_[index].pidfd = std::move(pidfd);
+        watched_count_ < max_watched_ && pidfds_.fd() >= 0 ? open_pidfd(process.id.pid) : FileDescriptor();
+    if (!is_alive(process.id)) return false;
+    if (pidfd.valid() && pidfds_.watch(pidfd.get(), static_cast<std::uint64_t>(process.pe)).ok()) {
+        process.pidfd = std::move(pidfd);
         ++watched_count_;
     }
     return true;
@@ -132,21 +137,19 @@ bool ProcessLiveness::check(int pe) {
 std::optional<int> ProcessLiveness::find_dead(const PeRange& pes) {
     const std::lock_guard guard(lock_);
     read_ends();
-    const auto is_watched = [&](int pe) { return watched_[static_cast<std::size_t>(pe)].pidfd.valid(); };
     bool all_watched = true;
     for (int i = 0; i < pes.count; ++i) {
-        const int pe = pes.at(i);
-        if (!is_visible(pe) || is_watched(pe)) continue;
-        const auto index = static_cast<std::size_t>(pe);
-        if (watched_[index].ended || !kernel_knows(processes_[index].pid)) return pe;
+        const Process* const process = find(pes.at(i));
+        if (process == nullptr || process->is_watched()) continue;
+        if (process->ended || !kernel_knows(process->id.pid)) return process->pe;
         all_watched = false;
     }
     if (all_watched) return std::nullopt;
     const auto count = static_cast<unsigned>(pes.count);
     for (unsigned step = 0, checks = 0; step < count && checks < checks_per_call; ++step) {
-        const int pe = pes.at(static_cast<int>(next_++ % count));
-        if (!is_visible(pe) || is_watched(pe)) continue;
-        if (!check(pe)) return pe;
+        Process* const process = find(pes.at(static_cast<int>(next_++ % count)));
+        if (process == nullptr || process->is_watched()) continue;
+        if (!check(*process)) return process->pe;
         ++checks;
     }
     return std::nullopt;

@@ -81,12 +81,12 @@ class ProcessLiveness final : public Liveness {
 public:
     // `processes[pe]` for every PE; pid 0: the process runs on another host and counts as alive. Watches at most
     // `max_watched` processes.
-    explicit ProcessLiveness(std::vector<ProcessId> processes, std::size_t max_watched = affordable_pidfds());
+    explicit ProcessLiveness(const std::vector<ProcessId>& processes, std::size_t max_watched = affordable_pidfds());
 
     // A quarter of the descriptors that this process may open, and at most 256.
     static std::size_t affordable_pidfds();
 
-    [[nodiscard]] int npes() const { return static_cast<int>(processes_.size()); }
+    [[nodiscard]] int npes() const { return npes_; }
 
     // Detects an exited process at once, and a zombie that is watched. Detecting other zombies and reused numbers
     // requires a read of /proc per PE, so each call checks only some PEs, at a bounded cost, and the next call
@@ -96,23 +96,28 @@ public:
 private:
     static constexpr unsigned checks_per_call = 16;
 
-    struct Watched {
-        FileDescriptor pidfd;  // not open: not watched
+    struct Process {
+        int pe;
+        ProcessId id;
+        FileDescriptor pidfd = {};  // not open: not watched
         bool ended = false;
+
+        [[nodiscard]] bool is_watched() const { return pidfd.valid(); }
     };
 
-    [[nodiscard]] bool is_visible(int pe) const;
+    // Returns null for a PE of another host.
+    [[nodiscard]] Process* find(int pe);
     void read_ends();
     // Returns whether the process is alive, which is watched from now on if the limits allow it.
-    bool check(int pe);
+    bool check(Process& process);
 
-    const std::vector<ProcessId> processes_;  // indexed by world PE
+    const int npes_;
     const std::size_t max_watched_;
     std::mutex lock_;
-    Poller pidfds_;                  // keys: PEs; under lock_
-    std::vector<Watched> watched_;   // indexed by world PE; under lock_
-    std::size_t watched_count_ = 0;  // under lock_
-    unsigned next_ = 0;              // where the next walk begins; under lock_
+    std::vector<Process> processes_;  // the visible ones, in order of PE; under lock_
+    Poller pidfds_;                   // keys: PEs; under lock_
+    std::size_t watched_count_ = 0;   // under lock_
+    unsigned next_ = 0;               // where the next walk begins; under lock_
 };
 
 // Returns whether the failure of an operation means that its peer is lost, rather than this operation only.

@@ -25,13 +25,20 @@ std::string_view name_of(Distribution distribution) {
 HostLayout::HostLayout(std::span<const npushmem_host_id> identity_of_pe) {
     using Key = decltype(key_of(identity_of_pe[0]));
     std::map<Key, int> number_of;
+    std::vector<std::size_t> pes_on;
+    host_of_.reserve(identity_of_pe.size());
     for (const auto& identity : identity_of_pe) {
         const auto [entry, fresh] = number_of.try_emplace(key_of(identity), static_cast<int>(number_of.size()));
-        if (fresh) pes_of_.emplace_back();
-        auto& members = pes_of_[static_cast<std::size_t>(entry->second)];
-        local_index_.push_back(static_cast<int>(members.size()));
-        members.push_back(static_cast<int>(host_of_.size()));
+        if (fresh) pes_on.push_back(0);
+        ++pes_on[static_cast<std::size_t>(entry->second)];
         host_of_.push_back(entry->second);
+    }
+    for (const std::size_t pes : pes_on) pes_of_.emplace_back().reserve(pes);
+    local_index_.reserve(host_of_.size());
+    for (int pe = 0; pe < npes(); ++pe) {
+        auto& members = pes_of_[static_cast<std::size_t>(host_of(pe))];
+        local_index_.push_back(static_cast<int>(members.size()));
+        members.push_back(pe);
     }
     even_ =
         std::all_of(pes_of_.begin(), pes_of_.end(), [&](const auto& pes) { return pes.size() == pes_of_[0].size(); });

@@ -55,7 +55,7 @@ struct BarrierCounters {
 static_assert(sizeof(BarrierCounters) == 192);
 
 inline constexpr std::uint64_t control_magic = 0x304d48535550'4eULL;  // "NPUSHM0", little endian
-inline constexpr std::uint32_t control_version = 4;
+inline constexpr std::uint32_t control_version = 5;
 inline constexpr std::uint64_t control_bytes = 4096;
 
 enum class PeState : std::uint32_t { starting = 0, running = 1, finalized = 2 };

@@ -63,16 +63,17 @@ Result<std::optional<HostMemoryLayout>> read_host_memory_layout(int descriptor) 
     return std::optional(HostMemoryLayout{local_pes, header.stride});
 }
 
-Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, const std::string& folder) {
+Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, const std::string& folder,
+                                      std::uint64_t table_bytes) {
     auto bytes = segment_bytes(slice_bytes, local_pes);
     if (!bytes.ok()) return bytes.status();
-    auto segment = SharedSegment::create(bytes.value(), folder);
+    auto segment = SharedSegment::create(bytes.value() + rounded_up(table_bytes, huge_page_bytes), folder);
     if (!segment.ok()) return segment.status();
     HostMemory memory(std::move(segment).value(), stride_of(slice_bytes));
     if (Status committed = memory.segment_.commit(0, sizeof(Header)); !committed.ok()) return committed;
     // Plain stores: the bootstrap, which carries the handle, orders them.
     memory.header() = {
-        control_magic, control_version, static_cast<std::uint32_t>(local_pes), slice_bytes, memory.stride_, 0, 0, 0};
+        control_magic, control_version, static_cast<std::uint32_t>(local_pes), slice_bytes, memory.stride_, 0, 0, 0, 0};
     memory.segment_.share_allowance(memory.header().commit_allowance);
     // Now, before the PEs commit all at once, one check allows their first commits.
     if (Status allowed = memory.segment_.commit(0, sizeof(Header)); !allowed.ok()) return allowed;
@@ -109,6 +110,21 @@ Status HostMemory::publish(std::span<const std::byte> record) {
 
 std::span<const std::byte> HostMemory::published() const {
     return {segment_.base() + record_offset, std::min(header().record_bytes, buffers_offset - record_offset)};
+}
+
+Status HostMemory::publish_table(std::span<const std::byte> table) {
+    if (table.size() > segment_.bytes() - table_offset())
+        return {Code::range, fmt::format("a table of {} for the PEs of this host exceeds {}", format_size(table.size()),
+                                         format_size(segment_.bytes() - table_offset()))};
+    if (Status committed = segment_.commit(table_offset(), table.size()); !committed.ok()) return committed;
+    std::ranges::copy(table, segment_.base() + table_offset());
+    header().table_bytes = table.size();
+    return {};
+}
+
+std::span<const std::byte> HostMemory::published_table() const {
+    return {segment_.base() + table_offset(),
+            std::min<std::uint64_t>(header().table_bytes, segment_.bytes() - table_offset())};
 }
 
 Status HostMemory::publish_buffer(int local_pe, const BufferFile& file) {

@@ -46,8 +46,10 @@ Result<std::optional<HostMemoryLayout>> read_host_memory_layout(int descriptor);
 
 class HostMemory {
 public:
-    // For the host's first PE. `slice_bytes` is the size of a PE's whole slice, including the control block.
-    static Result<HostMemory> create(std::uint64_t slice_bytes, int local_pes, const std::string& folder);
+    // For the host's first PE. `slice_bytes` is the size of a PE's whole slice, including the control block;
+    // `table_bytes` the largest table that publish_table() takes.
+    static Result<HostMemory> create(std::uint64_t slice_bytes, int local_pes, const std::string& folder,
+                                     std::uint64_t table_bytes = 0);
     // For the host's other PEs, with the first one's segment. `handle`: of that segment, for messages.
     static Result<HostMemory> join(Result<SharedSegment> attached, const SegmentHandle& handle,
                                    std::uint64_t slice_bytes, int local_pes);
@@ -72,6 +74,12 @@ public:
     // `publish`; the others may read it after a barrier. Fails with Code::range when the record exceeds that space.
     Status publish(std::span<const std::byte> record);
     [[nodiscard]] std::span<const std::byte> published() const;
+
+    // The same for a table that the PEs of the host keep for as long as the memory exists, instead of one each. The
+    // host's first PE publishes it once; nothing is published if this fails or if the table is larger than
+    // `table_bytes`.
+    Status publish_table(std::span<const std::byte> table);
+    [[nodiscard]] std::span<const std::byte> published_table() const;
 
     // Shows PEs that do not see this PE's process that it lives, from now until it ends; and whether such a PE does.
     Status show_life(int local_pe) { return segment_.hold(local_pe); }
@@ -115,6 +123,7 @@ private:
         std::uint64_t record_bytes;
         std::uint32_t departures;
         std::uint64_t commit_allowance;  // see SharedSegment::share_allowance
+        std::uint64_t table_bytes;       // published, behind the slices
     };
     static constexpr std::uint64_t record_offset = 4096;
     static constexpr std::uint64_t buffers_offset = header_bytes / 2;
@@ -123,6 +132,7 @@ private:
     [[nodiscard]] static std::uint64_t buffer_offset(int local_pe) {
         return buffers_offset + static_cast<std::uint64_t>(local_pe) * sizeof(BufferFile);
     }
+    [[nodiscard]] std::uint64_t table_offset() const { return file_offset(static_cast<int>(header().local_pes)); }
     [[nodiscard]] std::atomic_ref<std::uint32_t> departures() const {
         return std::atomic_ref<std::uint32_t>(header().departures);
     }

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace npushmem {
@@ -12,13 +13,15 @@ RemotePeers::RemotePeers(std::span<const NamedTransport> transports, const Trans
     : transports_(transports), map_(map), directory_(std::move(directory)), waiter_(waiter), timeout_(timeout) {}
 
 RemotePeers::~RemotePeers() {
-    for (const auto& [pe, connection] : peers_)
-        (void)named(connection.transport).transport->release_memory(connection.remote);
+    for (const Peer& peer : peers_) (void)named(peer.transport).transport->release_memory(peer.remote);
+}
+
+std::vector<RemotePeers::Peer>::iterator RemotePeers::place_of(int pe) {
+    return std::ranges::lower_bound(peers_, pe, {}, &Peer::pe);
 }
 
 Result<RemotePeers::Peer> RemotePeers::connect(int pe) {
-    const auto known = peers_.find(pe);
-    if (known != peers_.end()) return known->second;
+    if (const auto known = place_of(pe); known != peers_.end() && known->pe == pe) return *known;
     const int number = map_.route(pe).transport;
     const NamedTransport& transport = named(number);
     if (!linked_.contains(pe)) {
@@ -30,7 +33,8 @@ Result<RemotePeers::Peer> RemotePeers::connect(int pe) {
     auto remote = transport.transport->import_memory(pe, directory_.handle(number, pe));
     if (!remote.ok())
         return remote.status().within(fmt::format("transport {}: cannot use the memory of PE {}", transport.name, pe));
-    return peers_.emplace(pe, Peer{number, remote.value()}).first->second;
+    linked_.erase(pe);
+    return *peers_.insert(place_of(pe), Peer{pe, number, remote.value()});
 }
 
 Result<RemotePeers::Link> RemotePeers::open(int pe) {
@@ -67,7 +71,7 @@ void RemotePeers::forget(int pe) {
 std::vector<int> RemotePeers::connected() {
     const std::lock_guard guard(setup_lock_);
     std::vector<int> pes;
-    for (const auto& [pe, connection] : peers_) pes.push_back(pe);
+    for (const Peer& peer : peers_) pes.push_back(peer.pe);
     return pes;
 }
 

@@ -10,7 +10,6 @@
 #include <mutex>
 #include <set>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "core/base/parse.hpp"
@@ -91,11 +90,13 @@ public:
 
 private:
     struct Peer {
+        int pe;
         int transport;
         std::uint64_t remote;
     };
 
     // With setup_lock_ held.
+    [[nodiscard]] std::vector<Peer>::iterator place_of(int pe);
     Result<Peer> connect(int pe);
     // Both with progress_lock_ held.
     void progress_all();
@@ -107,9 +108,9 @@ private:
     PeerDirectory directory_;
     const Waiter& waiter_;
     Duration timeout_;
-    std::mutex setup_lock_;  // for the transports' set-up functions
-    std::unordered_map<int, Peer> peers_;
-    std::set<int> linked_;      // the PEs to which connect() succeeded, also those without memory; under setup_lock_
+    std::mutex setup_lock_;     // for the transports' set-up functions
+    std::vector<Peer> peers_;   // those whose memory is imported, in order of PE: 16 bytes each; under setup_lock_
+    std::set<int> linked_;      // the PEs whose transport is connected to them, without memory; under setup_lock_
     std::set<int> forgotten_;   // the PEs whose transport has forgotten them since connect(); under setup_lock_
     std::mutex progress_lock_;  // for the transports' progress and events, and the members below
     npushmem_event event_{};    // empty; reused because every wait polls often and mostly finds none

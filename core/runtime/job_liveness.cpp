@@ -9,9 +9,11 @@
 
 namespace npushmem {
 
-JobLiveness::JobLiveness(std::vector<ProcessId> processes) : processes_(processes) {
+JobLiveness::JobLiveness(const std::vector<ProcessId>& processes) : processes_(processes) {
+    const auto is_visible = [](const ProcessId& process) { return process.pid != 0; };
+    unreported_.reserve(static_cast<std::size_t>(std::ranges::count_if(processes, is_visible)));
     for (std::size_t pe = 0; pe < processes.size(); ++pe)
-        if (processes[pe].pid != 0) unreported_.push_back(static_cast<int>(pe));
+        if (is_visible(processes[pe])) unreported_.push_back(static_cast<int>(pe));
 }
 
 void JobLiveness::watch(int my_pe, ControlBlockLookup control, std::function<bool()> any_departed,

@@ -30,7 +30,7 @@ public:
     // A PE's control block, null for a PE of another host.
     using ControlBlockLookup = std::function<ControlBlock*(int pe)>;
 
-    explicit JobLiveness(std::vector<ProcessId> processes);
+    explicit JobLiveness(const std::vector<ProcessId>& processes);
 
     // Finalized PEs are found too from now on. `any_departed` says whether there are any. `barriers` returns the number
     // of barriers that this PE has left. Call it before the first wait.

@@ -30,6 +30,7 @@ Status JobMembership::exchange_records(const Settings& settings, const StaticVar
     std::vector<npushmem_host_id> identities;
     for (const auto& record : records_) identities.push_back(record.host);
     layout_ = HostLayout(identities);
+    pes_ = PeTable(records_);
     return {};
 }
 

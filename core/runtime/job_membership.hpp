@@ -3,7 +3,6 @@
 // that connects them.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +11,7 @@
 #include "core/base/config.hpp"
 #include "core/coll/barrier/tuning.hpp"
 #include "core/map/host_layout.hpp"
+#include "core/runtime/pe_table.hpp"
 #include "core/runtime/process_spaces.hpp"
 #include "core/runtime/start_exchange.hpp"
 #include "npushmem/plugin/bootstrap.hpp"
@@ -34,8 +34,10 @@ public:
     [[nodiscard]] int my_pe() const { return my_pe_; }
     [[nodiscard]] int npes() const { return npes_; }
     [[nodiscard]] Bootstrap& bootstrap() const { return *bootstrap_; }
+    // Until the end of the start; empty afterwards.
     [[nodiscard]] std::span<const PeRecord> records() const { return records_; }
-    [[nodiscard]] const PeRecord& record(int pe) const { return records_[static_cast<std::size_t>(pe)]; }
+    void discard_records() { records_ = std::vector<PeRecord>(); }
+    [[nodiscard]] const PeTable& pes() const { return pes_; }
     [[nodiscard]] const barrier::Tuning& tuning() const { return tuning_; }
     [[nodiscard]] const HostLayout& layout() const { return layout_; }
     // Returns the PEs of this PE's host, in order.
@@ -46,10 +48,11 @@ public:
     [[nodiscard]] bool is_local(int pe) const { return layout_.host_of(pe) == layout_.host_of(my_pe_); }
 
     // Returns whether this PE sees the PE's process in /proc.
-    [[nodiscard]] bool sees_process_of(int pe) const { return record(my_pe_).sees_process_of(record(pe)); }
+    [[nodiscard]] bool sees_process_of(int pe) const { return pes_.traits(my_pe_).sees_process_of(pes_.traits(pe)); }
     [[nodiscard]] bool sees_all_processes() const {
-        return std::ranges::all_of(records_,
-                                   [&](const PeRecord& other) { return record(my_pe_).sees_process_of(other); });
+        for (int pe = 0; pe < npes_; ++pe)
+            if (!sees_process_of(pe)) return false;
+        return true;
     }
     // Passes descriptors to PEs of this host whose processes are not visible.
     [[nodiscard]] ProcessSpaces& process_spaces() { return spaces_; }
@@ -62,6 +65,7 @@ private:
     int my_pe_;
     int npes_;
     std::vector<PeRecord> records_;
+    PeTable pes_;
     ProcessSpaces spaces_;
     barrier::Tuning tuning_;
     HostLayout layout_{std::span<const npushmem_host_id>{}};

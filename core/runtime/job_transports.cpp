@@ -253,6 +253,16 @@ Status JobTransports::exchange_endpoints(const npushmem_memory& slice) {
     return {};
 }
 
+// Without memory each PE keeps its own copy.
+void JobTransports::publish_endpoints(HostMemory& memory) {
+    (void)memory.publish_table(peer_addresses_.gathered().view());
+}
+
+void JobTransports::share_endpoints(const HostMemory& memory) {
+    const auto table = memory.published_table();
+    if (!table.empty()) peer_addresses_.gathered().use_copy(table);
+}
+
 std::uint64_t JobTransports::id_of(int transport) const {
     return hash_bytes(named_[static_cast<std::size_t>(transport)].name);
 }
@@ -262,15 +272,15 @@ npushmem_peer JobTransports::peer_of(int transport, int pe) const {
 }
 
 npushmem_peer JobTransports::peer_at(int pe, std::span<const std::byte> address) const {
-    const PeRecord& record = job_.record(pe);
+    const PeTable::Traits& traits = job_.pes().traits(pe);
     npushmem_peer peer{};
     peer.struct_size = sizeof peer;
     peer.pe = pe;
-    peer.host = record.host;
-    peer.process_id = job_.sees_process_of(pe) ? record.process : 0;
+    peer.host = traits.host;
+    peer.process_id = job_.sees_process_of(pe) ? job_.pes().process(pe).pid : 0;
     peer.address_bytes = static_cast<std::uint32_t>(address.size());
     peer.address = address.data();
-    peer.host_name = record.host_name;
+    peer.host_name = traits.host_name.c_str();
     return peer;
 }
 

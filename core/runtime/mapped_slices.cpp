@@ -10,7 +10,7 @@
 namespace npushmem {
 
 MappedSlices::MappedSlices(JobMembership& job, ProgramImage image)
-    : job_(job), statics_(std::move(image), job.records(), job.my_pe()) {}
+    : job_(job), statics_(std::move(image), job.pes(), job.my_pe()) {}
 
 Status MappedSlices::create(const Settings& settings) {
     const std::uint64_t statics_bytes = rounded_up(statics_.max_bytes(), CommitMap::unit);
@@ -35,7 +35,9 @@ Status MappedSlices::open_host_memory(std::uint64_t slice_bytes, const Settings&
     const auto local_pes = static_cast<int>(local.size());
     SegmentHandle handle;
     if (local[0] == job_.my_pe()) {
-        auto made = HostMemory::create(slice_bytes, local_pes, settings.heap_dir);
+        constexpr std::uint64_t max_addresses = 4096;  // of a PE; address space only
+        auto made = HostMemory::create(slice_bytes, local_pes, settings.heap_dir,
+                                       static_cast<std::uint64_t>(job_.npes()) * max_addresses);
         if (!made.ok()) return made.status();
         memory_ = std::make_unique<HostMemory>(std::move(made).value());
         handle = memory_->handle();
@@ -78,11 +80,13 @@ void MappedSlices::init_control(std::uint64_t slice_bytes) {
     // Without a number that all PEs of the host know, the process counts as running.
     const auto local = job_.local_pes();
     const bool seen = std::ranges::all_of(local, [this](int pe) { return job_.sees_process_of(pe); });
-    control.process = seen ? job_.record(job_.my_pe()).process : 0;
-    control.process_start = job_.record(job_.my_pe()).process_start;
+    const ProcessId own = job_.pes().process(job_.my_pe());
+    control.process = seen ? own.pid : 0;
+    control.process_start = own.start;
     control.npes = job_.npes();
-    control.first_process = static_cast<std::int32_t>(job_.record(0).process);
-    control.first_process_start = job_.record(0).process_start;
+    const ProcessId first = job_.pes().process(0);
+    control.first_process = static_cast<std::int32_t>(first.pid);
+    control.first_process_start = first.start;
 }
 
 Result<bool> MappedSlices::map_local_slices(const TransportMap& map, RemotePeers& peers) {

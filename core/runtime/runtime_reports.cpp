@@ -143,7 +143,7 @@ const std::string& RuntimeReports::nic_text() {
 
 PeNics RuntimeReports::nics_of(int pe) const {
     const bool other_host = !subjects_.job.is_local(pe);
-    return npushmem::nics_of(nics_, pe, {subjects_.job.my_pe(), other_host, subjects_.job.record(pe).host_name});
+    return npushmem::nics_of(nics_, pe, {subjects_.job.my_pe(), other_host, subjects_.job.pes().traits(pe).host_name});
 }
 
 RouteReport RuntimeReports::route(int pe) const {
@@ -152,7 +152,7 @@ RouteReport RuntimeReports::route(int pe) const {
     report.pe = pe;
     report.route = subjects_.transports.map().range_of(pe).route;
     report.transport = subjects_.transports.named()[static_cast<std::size_t>(report.route.transport)].name;
-    report.host_name = job.record(pe).host_name;
+    report.host_name = job.pes().traits(pe).host_name;
     report.host = job.layout().host_of(pe);
     report.same_host = job.is_local(pe);
     report.proxied = !report.route.maps() && job_.kernels && job_.kernels->mode == npu::RemoteMode::proxy;

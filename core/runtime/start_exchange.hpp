@@ -38,14 +38,22 @@ class GatheredBytes {
 public:
     static Result<GatheredBytes> gather(Bootstrap& bootstrap, std::span<const std::byte> mine);
     [[nodiscard]] std::span<const std::byte> of(int pe) const {
-        return std::span(bytes_).subspan(static_cast<std::size_t>(pe) * stride_,
-                                         lengths_[static_cast<std::size_t>(pe)]);
+        return view().subspan(static_cast<std::size_t>(pe) * stride_, lengths_[static_cast<std::size_t>(pe)]);
+    }
+
+    // All strings, each padded.
+    [[nodiscard]] std::span<const std::byte> view() const { return shared_.empty() ? bytes_ : shared_; }
+    // Keeps a copy of view() that outlives this, instead of its own.
+    void use_copy(std::span<const std::byte> copy) {
+        shared_ = copy;
+        bytes_ = Bytes();
     }
 
 private:
     std::size_t stride_ = 0;
     std::vector<std::uint32_t> lengths_;
     Bytes bytes_;
+    std::span<const std::byte> shared_;
 };
 
 // The first record that every PE sends to every other: plain bytes through the bootstrap, with the same layout on all
@@ -109,6 +117,7 @@ public:
     [[nodiscard]] std::span<const std::byte> address(std::uint64_t transport, int pe) const;
     [[nodiscard]] std::span<const std::byte> handle(std::uint64_t transport, int pe) const;
     [[nodiscard]] bool has(std::uint64_t transport, int pe) const { return find(transport, pe).present; }
+    [[nodiscard]] GatheredBytes& gathered() { return gathered_; }
 
 private:
     struct Entry {

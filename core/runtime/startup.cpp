@@ -135,6 +135,7 @@ Result<std::unique_ptr<Runtime>> Startup::run() {
         if (!done.ok()) return abort(step.name, done);
     }
     parts_.slices->statics().release_write_guard();
+    parts_.job->discard_records();
     return std::make_unique<Runtime>(std::move(parts_));
 }
 
@@ -211,8 +212,8 @@ npushmem_transport_params Startup::transport_params() const {
     params.npes = job.npes();
     params.local_index = job.local_index();
     params.local_count = static_cast<std::int32_t>(job.local_pes().size());
-    params.process_id = job.record(job.my_pe()).process;
-    params.host = job.record(job.my_pe()).host;
+    params.process_id = job.pes().process(job.my_pe()).pid;
+    params.host = job.pes().traits(job.my_pe()).host;
     return params;
 }
 
@@ -265,9 +266,11 @@ Status Startup::assign_nics() {
 }
 
 Status Startup::exchange_endpoints() {
-    const MappedSlices& slices = *parts_.slices;
-    return parts_.transports->exchange_endpoints(
-        slices.host_memory().describe_slice(parts_.job->local_index(), slices.heap().bytes()));
+    HostMemory& memory = parts_.slices->host_memory();
+    const npushmem_memory slice = memory.describe_slice(parts_.job->local_index(), parts_.slices->heap().bytes());
+    if (Status exchanged = parts_.transports->exchange_endpoints(slice); !exchanged.ok()) return exchanged;
+    if (parts_.job->local_index() == 0) parts_.transports->publish_endpoints(memory);
+    return {};
 }
 
 Status Startup::build_map() {
@@ -282,6 +285,7 @@ Status Startup::map_peers() {
     auto sharing_pes = parts_.slices->map_peers(parts_.transports->map(), parts_.transports->remote_peers());
     if (!sharing_pes.ok()) return sharing_pes.status();
     sharing_pes_ = std::move(sharing_pes).value();
+    parts_.transports->share_endpoints(parts_.slices->host_memory());
     return {};
 }
 
@@ -344,7 +348,7 @@ JobReport Startup::job_report() const {
     out.distribution = layout.distribution();
     out.even = layout.even();
     for (int host = 0; host < layout.hosts(); ++host)
-        out.host_names.emplace_back(job.record(layout.pes_of(host).front()).host_name);
+        out.host_names.push_back(job.pes().traits(layout.pes_of(host).front()).host_name);
     out.heap_bytes = settings().symmetric_size.value;
     out.standard = parts_.config->describe_standard();
     out.static_data = parts_.slices->statics().describe();

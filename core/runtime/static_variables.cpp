@@ -4,34 +4,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "core/base/parse.hpp"
-#include "core/runtime/start_exchange.hpp"
+#include "core/runtime/pe_table.hpp"
 
 namespace npushmem {
-
-namespace {
-
-// Returns for each PE whether another one runs in its process. PEs that are threads of one process share one set of
-// variables.
-std::vector<bool> pes_with_shared_process(std::span<const PeRecord> records) {
-    const auto process_of = [](const PeRecord& record) {
-        return std::tuple(record.host.machine, record.process_space, record.process, record.process_start);
-    };
-    std::vector<const PeRecord*> sorted;
-    for (const PeRecord& record : records) sorted.push_back(&record);
-    const auto key = [&](const PeRecord* record) { return process_of(*record); };
-    std::ranges::sort(sorted, {}, key);
-    std::vector<bool> shared(records.size());
-    for (std::size_t i = 1; i < sorted.size(); ++i)
-        if (key(sorted[i]) == key(sorted[i - 1]))
-            for (const PeRecord* each : {sorted[i], sorted[i - 1]})
-                shared[static_cast<std::size_t>(each - records.data())] = true;
-    return shared;
-}
-
-}  // namespace
 
 StaticVariablesRecord StaticVariables::record_of(const Settings& settings, const ProgramImage& image) {
     if (!settings.static_data) return {0, 0, StaticVariablesRecord::switched_off};
@@ -41,15 +18,15 @@ StaticVariablesRecord StaticVariables::record_of(const Settings& settings, const
     return {image.identity, image.bytes, StaticVariablesRecord::shareable};
 }
 
-StaticVariables::StaticVariables(ProgramImage image, std::span<const PeRecord> records, int my_pe)
-    : image_(std::move(image)), records_(records), my_pe_(my_pe), shares_process_(pes_with_shared_process(records)) {
-    const StaticVariablesRecord& mine = records[static_cast<std::size_t>(my_pe)].statics;
-    for (std::size_t pe = 0; pe < records.size(); ++pe) {
-        const StaticVariablesRecord& other = records[pe].statics;
+StaticVariables::StaticVariables(ProgramImage image, const PeTable& pes, int my_pe)
+    : image_(std::move(image)), pes_(&pes), my_pe_(my_pe) {
+    const StaticVariablesRecord& mine = pes.traits(my_pe).statics;
+    for (int pe = 0; pe < pes.npes(); ++pe) {
+        const StaticVariablesRecord& other = pes.traits(pe).statics;
         max_bytes_ = std::max(max_bytes_, other.bytes);
-        const bool same = other.identity == mine.identity && other.bytes == mine.bytes &&
-                          reason_not_symmetric(static_cast<int>(pe)).empty();
-        if (!same && first_differing_pe_ < 0) first_differing_pe_ = static_cast<int>(pe);
+        const bool same =
+            other.identity == mine.identity && other.bytes == mine.bytes && reason_not_symmetric(pe).empty();
+        if (!same && first_differing_pe_ < 0) first_differing_pe_ = pe;
     }
 }
 
@@ -69,15 +46,15 @@ Status StaticVariables::share(HostMemory& memory, int local_pe, std::uint64_t of
 std::string StaticVariables::reason_not_symmetric() const { return reason_not_symmetric(my_pe_); }
 
 std::string StaticVariables::reason_not_symmetric(int pe) const {
-    const auto at = static_cast<std::size_t>(pe);
-    switch (records_[at].statics.state) {
+    const PeTable::Traits& traits = pes_->traits(pe);
+    switch (traits.statics.state) {
         case StaticVariablesRecord::switched_off: return "NPUSHMEM_STATIC_DATA is 0";
         case StaticVariablesRecord::no_variables: return "the executable has none";
         case StaticVariablesRecord::huge_pages: return "NPUSHMEM_HEAP_DIR is a mount of huge pages";
         case StaticVariablesRecord::other_world: return "only the default world has the process's variables";
         case StaticVariablesRecord::shareable: break;
     }
-    return shares_process_[at] ? "it is a thread of a process that has several PEs" : "";
+    return traits.shares_process ? "it is a thread of a process that has several PEs" : "";
 }
 
 Status StaticVariables::check(const char* what, const void* object, std::uint64_t bytes, int pe) const {
@@ -88,18 +65,18 @@ Status StaticVariables::check(const char* what, const void* object, std::uint64_
                                          bytes, what, object, image_.bytes - offset)};
     if (pe == my_pe_ || same_on_all_pes()) return {};
     const int other = pe < 0 ? first_differing_pe_ : pe;
-    const PeRecord& theirs = records_[static_cast<std::size_t>(other)];
-    const PeRecord& mine = records_[static_cast<std::size_t>(my_pe_)];
+    const StaticVariablesRecord& theirs = pes_->traits(other).statics;
+    const StaticVariablesRecord& mine = pes_->traits(my_pe_).statics;
     if (const std::string why = reason_not_symmetric(other); !why.empty())
         return {Code::not_symmetric,
                 fmt::format("{} {} is a global or static variable, and those of PE {} are not symmetric: {}", what,
                             object, other, why)};
-    if (theirs.statics.identity == mine.statics.identity) return {};
+    if (theirs.identity == mine.identity) return {};
     return {Code::not_symmetric,
             fmt::format("{} {} is a global or static variable, and PE {} runs another executable (build {:016x}, here "
                         "{:016x}), which has it elsewhere or not at all; memory from npushmem_malloc is symmetric "
                         "between different executables",
-                        what, object, other, theirs.statics.identity, mine.statics.identity)};
+                        what, object, other, theirs.identity, mine.identity)};
 }
 
 std::string StaticVariables::describe() const {

@@ -5,9 +5,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "core/base/config.hpp"
 #include "core/memory/host_memory.hpp"
@@ -16,7 +14,7 @@
 
 namespace npushmem {
 
-struct PeRecord;
+class PeTable;
 
 // The record that a PE sends of its executable; plain bytes.
 struct StaticVariablesRecord {
@@ -34,8 +32,8 @@ public:
     // Returns the record of this process.
     static StaticVariablesRecord record_of(const Settings& settings, const ProgramImage& image);
 
-    // `records` must outlive the object.
-    StaticVariables(ProgramImage image, std::span<const PeRecord> records, int my_pe);
+    // `pes` must outlive the object.
+    StaticVariables(ProgramImage image, const PeTable& pes, int my_pe);
 
     // Returns the number of bytes in every slice: the maximum of all PEs.
     [[nodiscard]] std::uint64_t max_bytes() const { return max_bytes_; }
@@ -66,9 +64,8 @@ private:
     [[nodiscard]] std::string reason_not_symmetric(int pe) const;
 
     ProgramImage image_;
-    std::span<const PeRecord> records_;
+    const PeTable* pes_ = nullptr;
     int my_pe_ = 0;
-    std::vector<bool> shares_process_;  // by PE: another PE runs in its process
     std::uint64_t max_bytes_ = 0;
     std::uint64_t offset_ = 0;
     int first_differing_pe_ = -1;  // the first PE whose variables differ or are not symmetric; -1: none

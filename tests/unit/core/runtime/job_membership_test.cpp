@@ -55,7 +55,7 @@ TEST(JobMembership, KnowsThePesOfItsHostAfterTheExchange) {
     EXPECT_EQ(job.local_index(), 1);
     EXPECT_TRUE(job.is_local(0));
     EXPECT_FALSE(job.is_local(2));
-    EXPECT_EQ(job.record(0).process, getpid());
+    EXPECT_EQ(job.pes().process(0).pid, getpid());
 }
 
 TEST(JobMembership, RejectsAPeWithOtherSettings) {

@@ -418,7 +418,7 @@ TEST(PeerAddressTable, FindsByTransportAndSurvivesGarbage) {
                                                {12, {}, Bytes(1, std::byte{3})}};
     auto gathered = GatheredBytes::gather(bootstrap, pack_endpoints(contacts));
     ASSERT_TRUE(gathered.ok());
-    const PeerAddressTable book(std::move(gathered).value(), 1);
+    PeerAddressTable book(std::move(gathered).value(), 1);
     EXPECT_EQ(book.address(11, 0).size(), 3U);
     EXPECT_EQ(book.handle(11, 0).size(), 5U);
     EXPECT_EQ(book.handle(12, 0)[0], std::byte{3});
@@ -426,6 +426,12 @@ TEST(PeerAddressTable, FindsByTransportAndSurvivesGarbage) {
     EXPECT_FALSE(book.has(11, 1)) << "there is one PE";
     EXPECT_FALSE(book.has(11, -1));
     EXPECT_FALSE(PeerAddressTable().has(11, 0));
+
+    const Bytes copy(book.gathered().view().begin(), book.gathered().view().end());
+    book.gathered().use_copy(copy);
+    EXPECT_EQ(book.handle(11, 0).size(), 5U);
+    EXPECT_EQ(book.handle(12, 0)[0], std::byte{3});
+    EXPECT_GE(book.handle(12, 0).data(), copy.data());
 
     Bytes damaged = pack_endpoints(contacts);
     damaged[8] = std::byte{0xff};  // a length beyond the end

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "core/runtime/start_exchange.hpp"
+#include "core/runtime/pe_table.hpp"
 
 namespace npushmem {
 namespace {
@@ -31,7 +31,10 @@ protected:
     }
 
     // PE 0's view.
-    StaticVariables made() { return {image, records, 0}; }
+    StaticVariables made() {
+        pes = PeTable(records);
+        return {image, pes, 0};
+    }
     StaticVariables shared() {
         StaticVariables variables = made();
         auto created = HostMemory::create(variables.max_bytes() + 4096, 1, "");
@@ -44,6 +47,7 @@ protected:
     Settings settings;
     ProgramImage image;
     std::vector<PeRecord> records;
+    PeTable pes;
     std::unique_ptr<HostMemory> memory;
 };
 

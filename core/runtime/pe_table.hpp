@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the runtime knows about every PE for as long as the job lasts, in 16 bytes for each: the identity of its
+// process, and the number of the traits that it has in common with others.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/liveness.hpp"
+#include "core/runtime/start_exchange.hpp"
+#include "core/runtime/static_variables.hpp"
+#include "npushmem/plugin/transport.h"
+
+namespace npushmem {
+
+class PeTable {
+public:
+    struct Traits {
+        npushmem_host_id host{};
+        std::uint64_t process_space = 0;  // see PeRecord
+        std::string host_name;
+        StaticVariablesRecord statics;
+        bool shares_process = false;  // another PE runs in the PE's process
+
+        [[nodiscard]] bool sees_process_of(const Traits& other) const {
+            return host.machine == other.host.machine && process_space == other.process_space;
+        }
+    };
+
+    PeTable() = default;
+    explicit PeTable(std::span<const PeRecord> records);
+
+    [[nodiscard]] int npes() const { return static_cast<int>(pes_.size()); }
+    [[nodiscard]] ProcessId process(int pe) const { return {at(pe).process, at(pe).process_start}; }
+    [[nodiscard]] const Traits& traits(int pe) const { return traits_[at(pe).traits]; }
+
+private:
+    struct Entry {
+        std::int32_t process;
+        std::uint32_t traits;
+        std::uint64_t process_start;
+    };
+    [[nodiscard]] const Entry& at(int pe) const { return pes_[static_cast<std::size_t>(pe)]; }
+
+    std::vector<Entry> pes_;
+    std::vector<Traits> traits_;
+};
+
+}  // namespace npushmem

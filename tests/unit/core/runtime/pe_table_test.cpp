@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/runtime/pe_table.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+namespace npushmem {
+namespace {
+
+std::vector<PeRecord> sample_records(std::size_t npes) {
+    std::vector<PeRecord> records(npes);
+    for (std::size_t pe = 0; pe < npes; ++pe) {
+        records[pe].process = static_cast<std::int32_t>(100 + pe);
+        records[pe].process_start = 7000 + pe;
+        records[pe].host = {1, 2, -1, 1000};
+        records[pe].process_space = 2;
+        std::strcpy(records[pe].host_name, "one");
+        records[pe].statics = {11, 4096, StaticVariablesRecord::shareable};
+    }
+    return records;
+}
+
+TEST(PeTable, HoldsProcessAndTraitsOfEveryPe) {
+    auto records = sample_records(4);
+    records[2].host.machine = 9;
+    std::strcpy(records[2].host_name, "two");
+    records[3].statics.identity = 12;
+    const PeTable pes(records);
+    ASSERT_EQ(pes.npes(), 4);
+    for (int pe = 0; pe < 4; ++pe) {
+        EXPECT_EQ(pes.process(pe), (ProcessId{100 + pe, 7000 + static_cast<std::uint64_t>(pe)})) << pe;
+        EXPECT_EQ(pes.traits(pe).host_name, pe == 2 ? "two" : "one") << pe;
+        EXPECT_EQ(pes.traits(pe).host.machine, pe == 2 ? 9U : 1U) << pe;
+        EXPECT_EQ(pes.traits(pe).statics.identity, pe == 3 ? 12U : 11U) << pe;
+        EXPECT_EQ(pes.traits(0).sees_process_of(pes.traits(pe)), pe != 2) << pe;
+    }
+    EXPECT_EQ(&pes.traits(0), &pes.traits(1)) << "equal traits are kept once";
+}
+
+TEST(PeTable, FindsPesOfOneProcess) {
+    auto records = sample_records(5);
+    records[4].process = records[1].process;
+    records[4].process_start = records[1].process_start;
+    records[3].process = records[0].process;  // of another start: the number was reused
+    const PeTable pes(records);
+    for (int pe = 0; pe < 5; ++pe) EXPECT_EQ(pes.traits(pe).shares_process, pe == 1 || pe == 4) << pe;
+    // Equal numbers in different PID namespaces are different processes.
+    records[4].process_space = 3;
+    EXPECT_FALSE(PeTable(records).traits(1).shares_process);
+}
+
+}  // namespace
+}  // namespace npushmem
