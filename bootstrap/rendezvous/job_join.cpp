@@ -44,11 +44,14 @@ Result<std::unique_ptr<Bootstrap>> JobJoin::share_memory() {
     auto memory = me_.rank == 0 ? std::move(memory_) : SharedSegment::attach(assigned_.memory);
     if (!memory.ok()) {
         // If rank 0 has ended, the service reports it.
-        const Status cause = links_.exchange({}, Deadline::after(limits::cause_report_grace));
+        Status cause;
+        for (const auto limit = Deadline::after(limits::cause_report_grace); cause.ok() && !limit.passed();)
+            cause = links_.exchange({}, limit);
         return cause.ok() ? links_.fail(memory.status().within(me_.text())) : cause;
     }
-    auto made =
-        std::make_unique<SharedMemoryBootstrap>(std::move(memory).value(), me_, nranks_, settings_.collective_timeout);
+    auto opened = SharedMemoryBootstrap::open(std::move(memory).value(), me_, nranks_, settings_.collective_timeout);
+    if (!opened.ok()) return links_.fail(opened.status());
+    auto made = std::move(opened).value();
     const Status all_here = made->opening_barrier(deadline_, [this] { return links_.exchange({}, Deadline::now()); });
     if (!all_here.ok()) return links_.fail(all_here);
     if (Status left = links_.send(service_, FrameType::leave, {}); !left.ok()) return left;
@@ -128,7 +131,10 @@ Status JobJoin::await_assignment() {
     if (!frame.ok()) return frame.status();
     const auto assigned =
         frame.value().type == FrameType::assign ? Assign::decode(frame.value().payload) : std::nullopt;
-    if (!assigned || (assigned->memory.process == 0 && assigned->parent.rank != place_.parent))
+    const bool shares = assigned && assigned->memory.process != 0;
+    const bool fits =
+        shares ? me_.rank != 0 || memory_.base() != nullptr : assigned && assigned->parent.rank == place_.parent;
+    if (!fits)
         return links_.fail(
             {Code::protocol, me_.text() + " got an answer from the rendezvous service that does not fit its join"});
     assigned_ = *assigned;

@@ -21,10 +21,10 @@ constexpr std::size_t cache_line = 64;
 constexpr std::size_t max_piece_bytes = 1024;
 constexpr std::size_t min_piece_bytes = 64;
 constexpr std::size_t max_buffer_bytes = 4 << 20;
-constexpr int checked_at_once = 4;
-constexpr int checked_by_check = 64;
+// The more ranks wait, the less often each looks for ranks that have ended.
 constexpr std::chrono::milliseconds check_interval{20};
 constexpr int ranks_of_one_interval = 16;
+constexpr std::uint64_t layout_magic = 0x6e70'7368'6d65'6d31;  // changes with Header and RankState
 
 }  // namespace
 
@@ -38,9 +38,15 @@ struct alignas(cache_line) SharedMemoryBootstrap::RankState {
 };
 
 struct SharedMemoryBootstrap::Header {
-    enum State : std::uint32_t { none, being_written, written };
+    // Values of `failed`; a rank that writes the failure stores its number behind first_writer.
+    enum State : std::uint32_t { none, written, writer_ended, first_writer };
+
+    std::uint64_t magic;
+    std::int32_t nranks;
     alignas(cache_line) std::atomic<std::uint32_t> arrived;
-    alignas(cache_line) std::atomic<std::uint32_t> rounds;  // passed; ranks sleep on it
+    alignas(cache_line) std::atomic<std::uint32_t> rounds;  // passed
+    std::atomic<std::uint32_t> changes;                     // of anything that ranks wait for; they sleep on it
+    alignas(cache_line) std::atomic<std::uint32_t> left;    // ranks
     alignas(cache_line) std::atomic<std::uint32_t> failed;
     std::int32_t code;
     char text[limits::abort_text_bytes + 1];
@@ -55,17 +61,35 @@ std::size_t SharedMemoryBootstrap::buffers_offset(int nranks) {
     return sizeof(Header) + static_cast<std::size_t>(nranks) * sizeof(RankState);
 }
 
+std::uint64_t SharedMemoryBootstrap::memory_bytes(int nranks) {
+    return rounded_up(buffers_offset(nranks) + 2 * static_cast<std::size_t>(nranks) * piece_bytes(nranks),
+                      page_bytes());
+}
+
 Result<SharedSegment> SharedMemoryBootstrap::create_memory(int nranks) {
-    const std::uint64_t bytes =
-        rounded_up(buffers_offset(nranks) + 2 * static_cast<std::size_t>(nranks) * piece_bytes(nranks), page_bytes());
+    const std::uint64_t bytes = memory_bytes(nranks);
     auto made = SharedSegment::create(bytes, "");
     if (!made.ok()) return made;
-    const Status committed = made.value().commit(0, bytes);
-    return committed.ok() ? std::move(made) : Result<SharedSegment>(committed);
+    if (Status committed = made.value().commit(0, bytes); !committed.ok()) return committed;
+    Header& header = *reinterpret_cast<Header*>(made.value().base());
+    header.magic = layout_magic;
+    header.nranks = nranks;
+    return made;
+}
+
+Result<std::unique_ptr<SharedMemoryBootstrap>> SharedMemoryBootstrap::open(SharedSegment memory, const Identity& me,
+                                                                           int nranks, Milliseconds timeout) {
+    const auto* const header = reinterpret_cast<const Header*>(memory.base());
+    if (memory.bytes() != memory_bytes(nranks) || header->magic != layout_magic || header->nranks != nranks)
+        return Status{Code::protocol,
+                      fmt::format("{} got memory of {} from rank 0 that is not that of {} ranks; start all ranks with "
+                                  "the same library",
+                                  me.text(), format_size(memory.bytes()), nranks)};
+    return std::unique_ptr<SharedMemoryBootstrap>(new SharedMemoryBootstrap(std::move(memory), me, nranks, timeout));
 }
 
 SharedMemoryBootstrap::SharedMemoryBootstrap(SharedSegment memory, const Identity& me, int nranks, Milliseconds timeout)
-    : memory_(std::move(memory)), me_(me), nranks_(nranks), timeout_(timeout), next_checked_(me.rank) {
+    : memory_(std::move(memory)), me_(me), nranks_(nranks), timeout_(timeout) {
     const ProcessId process = this_process();
     state_of(me.rank).process = process.pid;
     state_of(me.rank).process_start = process.start;
@@ -75,7 +99,8 @@ SharedMemoryBootstrap::SharedMemoryBootstrap(SharedSegment memory, const Identit
 SharedMemoryBootstrap::~SharedMemoryBootstrap() {
     if (::getpid() != me_.pid) return;
     state_of(me_.rank).left.store(1, std::memory_order_release);
-    if (header().arrived.load(std::memory_order_relaxed) != 0) wake_all();
+    header().left.fetch_add(1, std::memory_order_release);
+    announce_change();
 }
 
 SharedMemoryBootstrap::Header& SharedMemoryBootstrap::header() const {
@@ -135,7 +160,7 @@ Status SharedMemoryBootstrap::pass_round(const Call& call, Deadline deadline,
         if (Status same = compare_calls(); !same.ok()) return fail(same);
         shared.arrived.store(0, std::memory_order_relaxed);
         shared.rounds.store(rounds_ + 1, std::memory_order_release);
-        wake_all();
+        announce_change();
     } else if (Status others = await_others(call, deadline, service_failure); !others.ok()) {
         return fail(others);
     }
@@ -143,30 +168,34 @@ Status SharedMemoryBootstrap::pass_round(const Call& call, Deadline deadline,
     return {};
 }
 
+// Every change of what it checks follows the load of `changes`, or increments it before the sleep.
 Status SharedMemoryBootstrap::await_others(const Call& call, Deadline deadline,
                                            const std::function<Status()>& service_failure) {
     const std::chrono::milliseconds interval = check_interval * (1 + nranks_ / ranks_of_one_interval);
-    const std::chrono::milliseconds longest = service_failure ? check_interval : interval;
     Header& shared = header();
     Moment next_check = Clock::now() + interval;
     for (;;) {
+        const std::uint32_t changes = shared.changes.load(std::memory_order_acquire);
         // Acquire: partner is the release store of the last rank to come.
         if (shared.rounds.load(std::memory_order_acquire) != rounds_) return {};
         if (Status other = failure(); !other.ok()) return other;
         if (const int rank = find_left(); rank >= 0)
-            return {Code::peer_dead, fmt::format("{} left the job, but {} needs it during {}", identity_of(rank).text(),
-                                                 me_.text(), call.text())};
+            return {Code::peer_dead,
+                    fmt::format("{} left the job, but {} needs it during {}", name_of(rank), me_.text(), call.text())};
         if (service_failure)
             if (Status service = service_failure(); !service.ok()) return service;
         const Moment now = Clock::now();
         if (deadline.passed(now)) return timed_out(call, deadline);
         if (now >= next_check) {
-            if (const int rank = find_ended(checked_at_once); rank >= 0) return ended(rank, "during " + call.text());
+            // A rank that ended behind a complete round fails the next one.
+            const int rank = find_ended();
+            if (rank >= 0 && shared.rounds.load(std::memory_order_acquire) == rounds_)
+                return ended(rank, "during " + call.text());
             next_check = now + interval;
         }
         const int left = deadline.poll_milliseconds(now);
-        const auto sleep = left < 0 ? longest : std::min(longest, std::chrono::milliseconds(left));
-        os_.sleep_on(reinterpret_cast<std::uint32_t*>(&shared.rounds), rounds_, sleep);
+        const auto sleep = left < 0 ? interval : std::min(interval, std::chrono::milliseconds(left));
+        os_.sleep_on(reinterpret_cast<std::uint32_t*>(&shared.changes), changes, sleep);
     }
 }
 
@@ -174,7 +203,7 @@ Status SharedMemoryBootstrap::compare_calls() {
     const Call mine = state_of(me_.rank).call;
     for (int rank = 0; rank < nranks_; ++rank)
         if (state_of(rank).call != mine)
-            return {Code::mismatch, fmt::format("{} called {}, while {} called {}", identity_of(rank).text(),
+            return {Code::mismatch, fmt::format("{} called {}, while {} called {}", name_of(rank),
                                                 state_of(rank).call.text(), me_.text(), mine.text())};
     return {};
 }
@@ -184,45 +213,55 @@ bool SharedMemoryBootstrap::has_entered(int rank) const {
     return state_of(rank).entered.load(std::memory_order_acquire) > rounds_;
 }
 
-Identity SharedMemoryBootstrap::identity_of(int rank) const { return {rank, state_of(rank).process, me_.host}; }
+std::string SharedMemoryBootstrap::name_of(int rank) const {
+    const RankState& state = state_of(rank);
+    if (state.entered.load(std::memory_order_acquire) == 0) return fmt::format("rank {}", rank);
+    return Identity{rank, state.process, me_.host}.text();
+}
 
 // Acquire: what the rank has entered before it left.
 int SharedMemoryBootstrap::find_left() const {
+    if (header().left.load(std::memory_order_acquire) == 0) return -1;
     for (int rank = 0; rank < nranks_; ++rank)
         if (state_of(rank).left.load(std::memory_order_acquire) != 0 && !has_entered(rank)) return rank;
     return -1;
 }
 
-// The service watches ranks that have not attached.
-int SharedMemoryBootstrap::find_ended(int max_checks) {
-    for (int i = 0, checks = 0; i < nranks_; ++i) {
-        const int rank = (next_checked_ + i) % nranks_;
-        const RankState& other = state_of(rank);
-        if (has_entered(rank) || other.entered.load(std::memory_order_acquire) == 0) continue;
-        if (checks++ == max_checks) {
-            next_checked_ = rank;
-            return -1;
-        }
-        // Again: it may have entered or left, and ended, since.
-        const bool ended = !is_alive({other.process, other.process_start});
-        if (ended && !has_entered(rank) && other.left.load(std::memory_order_acquire) == 0) return rank;
+// The service watches ranks that have not attached. Descriptors of processes are not worth it for so short a time.
+int SharedMemoryBootstrap::find_ended() {
+    const std::scoped_lock lock(liveness_lock_);
+    std::vector<int> present;
+    for (int rank = 0; rank < nranks_; ++rank) {
+        const RankState& state = state_of(rank);
+        const bool is_attached = state.entered.load(std::memory_order_acquire) != 0;
+        if (!is_attached && !liveness_) return -1;
+        if (is_attached && state.left.load(std::memory_order_acquire) == 0) present.push_back(rank);
     }
-    return -1;
+    if (!liveness_) {
+        std::vector<ProcessId> processes;
+        for (int rank = 0; rank < nranks_; ++rank)
+            processes.push_back({state_of(rank).process, state_of(rank).process_start});
+        liveness_.emplace(processes, 0);
+    }
+    const auto dead = liveness_->find_dead({.count = static_cast<int>(present.size()), .table = present.data()});
+    if (!dead) return -1;
+    // It may have left, and ended, since.
+    return state_of(*dead).left.load(std::memory_order_acquire) == 0 ? *dead : -1;
 }
 
 Status SharedMemoryBootstrap::ended(int rank, const std::string& when) const {
-    return {Code::peer_dead,
-            fmt::format("the process of {} ended {} (it exited or was killed)", identity_of(rank).text(), when)};
+    return {Code::peer_dead, fmt::format("the process of {} ended {} (it exited or was killed)", name_of(rank), when)};
 }
 
 Status SharedMemoryBootstrap::timed_out(const Call& call, Deadline deadline) const {
     std::vector<int> missing;
     for (int rank = 0; rank < nranks_; ++rank)
         if (!has_entered(rank)) missing.push_back(rank);
-    if (missing.empty()) missing.push_back(me_.rank);
-    return {Code::timeout,
-            fmt::format("{} waited {} for {} during {}", me_.text(), format_duration(deadline.span()),
-                        missing.size() == 1 ? identity_of(missing[0]).text() : rank_list(missing), call.text())};
+    const std::string whom = missing.empty()       ? "the last rank to come, which has stopped in it,"
+                             : missing.size() == 1 ? name_of(missing[0])
+                                                   : rank_list(missing);
+    return {Code::timeout, fmt::format("{} waited {} for {} during {}", me_.text(), format_duration(deadline.span()),
+                                       whom, call.text())};
 }
 
 void SharedMemoryBootstrap::abort(const std::string& reason) {
@@ -231,37 +270,45 @@ void SharedMemoryBootstrap::abort(const std::string& reason) {
 
 Status SharedMemoryBootstrap::check() {
     if (Status known = failure(); !known.ok()) return known;
-    const int rank = find_ended(checked_by_check);
-    return rank < 0 ? Status{} : fail(ended(rank, fmt::format("after collective #{}", calls_)));
+    const int rank = find_ended();
+    return rank < 0 ? Status{} : fail(ended(rank, "while the job was running"));
 }
 
 // Release and acquire: the text is complete when the state says so.
 Status SharedMemoryBootstrap::fail(const Status& cause) {
     Header& shared = header();
     auto expected = static_cast<std::uint32_t>(Header::none);
-    if (shared.failed.compare_exchange_strong(expected, Header::being_written, std::memory_order_acquire)) {
+    const std::uint32_t writer = Header::first_writer + static_cast<std::uint32_t>(me_.rank);
+    if (shared.failed.compare_exchange_strong(expected, writer, std::memory_order_acquire)) {
         shared.code = static_cast<std::int32_t>(cause.code());
         const std::size_t length = cause.message().copy(shared.text, limits::abort_text_bytes);
         shared.text[length] = '\0';
         shared.failed.store(Header::written, std::memory_order_release);
-        wake_all();
+        announce_change();
     }
     return failure();
 }
 
 Status SharedMemoryBootstrap::failure() const {
-    const Header& shared = header();
-    for (int polls = 0; shared.failed.load(std::memory_order_acquire) != Header::written; ++polls) {
-        constexpr int max_polls = 1000;  // its writer may have been killed
-        if (shared.failed.load(std::memory_order_relaxed) == Header::none) return {};
-        if (polls == max_polls) return {Code::aborted, "another rank failed and was killed before it reported why"};
+    std::atomic<std::uint32_t>& state = header().failed;
+    std::uint32_t now = state.load(std::memory_order_acquire);
+    for (int polls = 0; now >= Header::first_writer; now = state.load(std::memory_order_acquire)) {
+        constexpr int polls_per_check = 100;
+        const RankState& writer = state_of(static_cast<int>(now - Header::first_writer));
+        if (++polls % polls_per_check == 0 && !is_alive({writer.process, writer.process_start}))
+            (void)state.compare_exchange_strong(now, Header::writer_ended, std::memory_order_acq_rel);
         std::this_thread::yield();
     }
-    return {static_cast<Code>(shared.code), shared.text};
+    if (now == Header::none) return {};
+    if (now == Header::writer_ended) return {Code::peer_dead, "a rank failed and was killed before it reported why"};
+    return {static_cast<Code>(header().code), header().text};
 }
 
-void SharedMemoryBootstrap::wake_all() const {
-    (void)wake_sleepers_on(reinterpret_cast<std::uint32_t*>(&header().rounds),
+// Release: the change comes before.
+void SharedMemoryBootstrap::announce_change() const {
+    Header& shared = header();
+    shared.changes.fetch_add(1, std::memory_order_release);
+    (void)wake_sleepers_on(reinterpret_cast<std::uint32_t*>(&shared.changes),
                            std::numeric_limits<std::uint32_t>::max());
 }
 

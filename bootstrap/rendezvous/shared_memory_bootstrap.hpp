@@ -6,13 +6,16 @@
 // the round after the one that used it last, so all ranks have read it.
 //
 // The last rank to come compares the calls of all. The first rank to find a failure writes it into the memory and wakes
-// the others: a rank that aborted, a different call, a rank that has left or whose process has ended, or a time-out.
+// the others: a rank that aborted, a different call, a rank that has left or whose process has ended, or a time-out. A
+// process that executes another program without leaving is found by the time-out only.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -31,8 +34,9 @@ public:
     // Creates the memory for `nranks` ranks, for one of them; the others attach to its handle.
     static Result<SharedSegment> create_memory(int nranks);
 
-    // `timeout` limits each collective; 0: none.
-    SharedMemoryBootstrap(SharedSegment memory, const Identity& me, int nranks, Milliseconds timeout);
+    // For each rank. `timeout` limits each collective; 0: none. Code::protocol if the memory has another layout.
+    static Result<std::unique_ptr<SharedMemoryBootstrap>> open(SharedSegment memory, const Identity& me, int nranks,
+                                                               Milliseconds timeout);
     // Leaves the job, without waiting.
     ~SharedMemoryBootstrap() override;
 
@@ -52,6 +56,9 @@ private:
     struct RankState;
     struct Header;
 
+    SharedMemoryBootstrap(SharedSegment memory, const Identity& me, int nranks, Milliseconds timeout);
+
+    [[nodiscard]] static std::uint64_t memory_bytes(int nranks);
     [[nodiscard]] static std::size_t piece_bytes(int nranks);
     [[nodiscard]] static std::size_t buffers_offset(int nranks);
     [[nodiscard]] Header& header() const;
@@ -65,18 +72,19 @@ private:
     Status compare_calls();
     // Returns a rank that has not entered the current round and has left; -1: none.
     [[nodiscard]] int find_left() const;
-    // Returns a rank that has neither entered the current round nor left, and whose process has ended; -1: none. Looks
-    // at a few processes only; the next call looks at the next ones.
-    int find_ended(int max_checks);
+    // Returns a rank that has not left and whose process has ended; -1: none. Any thread.
+    int find_ended();
     [[nodiscard]] bool has_entered(int rank) const;
-    [[nodiscard]] Identity identity_of(int rank) const;
+    // "rank 3 (pid 123 on host x)"; "rank 3" if it has not attached.
+    [[nodiscard]] std::string name_of(int rank) const;
     [[nodiscard]] Status ended(int rank, const std::string& when) const;
     [[nodiscard]] Status timed_out(const Call& call, Deadline deadline) const;
     // Makes `cause` the job's failure, unless there is one already. Returns the job's failure.
     Status fail(const Status& cause);
     // The job's failure; OK if there is none.
     [[nodiscard]] Status failure() const;
-    void wake_all() const;
+    // Wakes the ranks that sleep, to check again.
+    void announce_change() const;
 
     SharedSegment memory_;
     Identity me_;
@@ -84,8 +92,9 @@ private:
     Milliseconds timeout_;
     std::uint32_t rounds_ = 0;  // passed by this rank
     std::uint64_t calls_ = 0;
-    int next_checked_ = 0;
     SystemWaitOs os_;
+    std::mutex liveness_lock_;
+    std::optional<ProcessLiveness> liveness_;  // of all ranks, once it is needed; under liveness_lock_
 };
 
 }  // namespace npushmem::rendezvous

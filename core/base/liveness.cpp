@@ -105,7 +105,11 @@ std::size_t ProcessLiveness::affordable_pidfds() {
     return std::min(files.rlim_cur / 4, limit);
 }
 
+// The visible PEs are consecutive in most jobs, and waits check those of other hosts too.
 ProcessLiveness::Process* ProcessLiveness::find(int pe) {
+    if (processes_.empty() || pe < processes_.front().pe || pe > processes_.back().pe) return nullptr;
+    const auto guess = static_cast<std::size_t>(pe - processes_.front().pe);
+    if (guess < processes_.size() && processes_[guess].pe == pe) return &processes_[guess];
     const auto found = std::ranges::lower_bound(processes_, pe, {}, &Process::pe);
     return found != processes_.end() && found->pe == pe ? &*found : nullptr;
 }

@@ -63,11 +63,10 @@ Result<std::optional<HostMemoryLayout>> read_host_memory_layout(int descriptor) 
     return std::optional(HostMemoryLayout{local_pes, header.stride});
 }
 
-Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, const std::string& folder,
-                                      std::uint64_t table_bytes) {
+Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, const std::string& folder) {
     auto bytes = segment_bytes(slice_bytes, local_pes);
     if (!bytes.ok()) return bytes.status();
-    auto segment = SharedSegment::create(bytes.value() + rounded_up(table_bytes, huge_page_bytes), folder);
+    auto segment = SharedSegment::create(bytes.value(), folder);
     if (!segment.ok()) return segment.status();
     HostMemory memory(std::move(segment).value(), stride_of(slice_bytes));
     if (Status committed = memory.segment_.commit(0, sizeof(Header)); !committed.ok()) return committed;
@@ -113,9 +112,10 @@ std::span<const std::byte> HostMemory::published() const {
 }
 
 Status HostMemory::publish_table(std::span<const std::byte> table) {
-    if (table.size() > segment_.bytes() - table_offset())
+    if (table.empty()) return {};
+    if (table.size() > buffers_offset - table_offset())
         return {Code::range, fmt::format("a table of {} for the PEs of this host exceeds {}", format_size(table.size()),
-                                         format_size(segment_.bytes() - table_offset()))};
+                                         format_size(buffers_offset - table_offset()))};
     if (Status committed = segment_.commit(table_offset(), table.size()); !committed.ok()) return committed;
     std::ranges::copy(table, segment_.base() + table_offset());
     header().table_bytes = table.size();
@@ -124,7 +124,7 @@ Status HostMemory::publish_table(std::span<const std::byte> table) {
 
 std::span<const std::byte> HostMemory::published_table() const {
     return {segment_.base() + table_offset(),
-            std::min<std::uint64_t>(header().table_bytes, segment_.bytes() - table_offset())};
+            std::min<std::uint64_t>(header().table_bytes, buffers_offset - table_offset())};
 }
 
 Status HostMemory::publish_buffer(int local_pe, const BufferFile& file) {

@@ -2,8 +2,9 @@
 // The symmetric memory of all PEs of one host: one shared segment with one slice per PE, so that the address of a
 // peer's copy of an object can be computed:
 //
-//     | header, records | slice of local PE 0 | slice of local PE 1 | ... |
-//                       ^ control block | symmetric objects ... | teams | the executable's variables (SymmetricGlobals)
+//     | header, record, table | slice of local PE 0 | slice of local PE 1 | ... |
+//                             ^ control block | symmetric objects ... | teams | the executable's variables
+//                             (SymmetricGlobals)
 //
 //     address on local PE k of the object at `offset` = slices() + k * stride() + offset
 #pragma once
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/host_facts.hpp"
 #include "core/base/shared_segment.hpp"
 #include "core/memory/control_block.hpp"
 #include "npushmem/plugin/status.hpp"
@@ -46,10 +48,8 @@ Result<std::optional<HostMemoryLayout>> read_host_memory_layout(int descriptor);
 
 class HostMemory {
 public:
-    // For the host's first PE. `slice_bytes` is the size of a PE's whole slice, including the control block;
-    // `table_bytes` the largest table that publish_table() takes.
-    static Result<HostMemory> create(std::uint64_t slice_bytes, int local_pes, const std::string& folder,
-                                     std::uint64_t table_bytes = 0);
+    // For the host's first PE. `slice_bytes` is the size of a PE's whole slice, including the control block.
+    static Result<HostMemory> create(std::uint64_t slice_bytes, int local_pes, const std::string& folder);
     // For the host's other PEs, with the first one's segment. `handle`: of that segment, for messages.
     static Result<HostMemory> join(Result<SharedSegment> attached, const SegmentHandle& handle,
                                    std::uint64_t slice_bytes, int local_pes);
@@ -75,9 +75,8 @@ public:
     Status publish(std::span<const std::byte> record);
     [[nodiscard]] std::span<const std::byte> published() const;
 
-    // The same for a table that the PEs of the host keep for as long as the memory exists, instead of one each. The
-    // host's first PE publishes it once; nothing is published if this fails or if the table is larger than
-    // `table_bytes`.
+    // The same for a table that stays as long as the memory: the PEs of the host read this one instead of keeping one
+    // each. It follows the record, so there is no other record after it. Nothing is published if this fails.
     Status publish_table(std::span<const std::byte> table);
     [[nodiscard]] std::span<const std::byte> published_table() const;
 
@@ -123,7 +122,7 @@ private:
         std::uint64_t record_bytes;
         std::uint32_t departures;
         std::uint64_t commit_allowance;  // see SharedSegment::share_allowance
-        std::uint64_t table_bytes;       // published, behind the slices
+        std::uint64_t table_bytes;       // published
     };
     static constexpr std::uint64_t record_offset = 4096;
     static constexpr std::uint64_t buffers_offset = header_bytes / 2;
@@ -132,7 +131,7 @@ private:
     [[nodiscard]] static std::uint64_t buffer_offset(int local_pe) {
         return buffers_offset + static_cast<std::uint64_t>(local_pe) * sizeof(BufferFile);
     }
-    [[nodiscard]] std::uint64_t table_offset() const { return file_offset(static_cast<int>(header().local_pes)); }
+    [[nodiscard]] std::uint64_t table_offset() const { return rounded_up(record_offset + header().record_bytes, 4096); }
     [[nodiscard]] std::atomic_ref<std::uint32_t> departures() const {
         return std::atomic_ref<std::uint32_t>(header().departures);
     }

@@ -35,7 +35,8 @@ std::string normal(const fs::path& directory) {
     return out.string();
 }
 
-void append_once(std::vector<std::string>& list, std::string text) {
+void append_once(std::vector<std::string>& list, const fs::path& directory) {
+    std::string text = normal(directory);
     if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
 }
 
@@ -62,13 +63,13 @@ std::vector<std::string> plugin_search_path(std::string_view user_path) {
 std::vector<std::string> plugin_search_path_from(std::string_view user_path, std::string_view own_directory) {
     std::vector<std::string> out;
     for (const auto& directory : split(user_path, ':'))
-        if (!directory.empty()) append_once(out, normal(directory));
+        if (!directory.empty()) append_once(out, directory);
     if (const fs::path own = own_directory; !own.empty()) {
         // Programs that contain this code may have their libraries in lib64 or lib/<architecture>.
         for (const char* const beside : {".", "../lib", NPUSHMEM_BIN_TO_LIB})
-            append_once(out, (own / beside / "npushmem").lexically_normal().string());
+            append_once(out, own / beside / "npushmem");
     }
-    append_once(out, normal(NPUSHMEM_INSTALLED_PLUGIN_DIR));
+    append_once(out, NPUSHMEM_INSTALLED_PLUGIN_DIR);
     return out;
 }
 

@@ -20,8 +20,7 @@ namespace npushmem {
 // Directories need not exist.
 std::vector<std::string> plugin_search_path(std::string_view user_path);
 
-// The same for a library in the directory `own`, without symbolic links, for programs that do not link the library. ""
-// for none.
+// The same for a library in the directory `own`, for programs that do not link the library. "" for none.
 std::vector<std::string> plugin_search_path_from(std::string_view user_path, std::string_view own);
 
 // Returns a sentence for each directory of `user_path` that does not exist.

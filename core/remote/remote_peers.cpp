@@ -30,11 +30,13 @@ Result<RemotePeers::Peer> RemotePeers::connect(int pe) {
             return connected.within(fmt::format("transport {}: cannot connect to PE {}", transport.name, pe));
         linked_.insert(pe);
     }
+    if (peers_.size() == peers_.capacity()) peers_.reserve(2 * peers_.size() + 1);  // an imported PE must find room
     auto remote = transport.transport->import_memory(pe, directory_.handle(number, pe));
     if (!remote.ok())
         return remote.status().within(fmt::format("transport {}: cannot use the memory of PE {}", transport.name, pe));
+    const Peer imported = *peers_.insert(place_of(pe), Peer{pe, number, remote.value()});
     linked_.erase(pe);
-    return *peers_.insert(place_of(pe), Peer{pe, number, remote.value()});
+    return imported;
 }
 
 Result<RemotePeers::Link> RemotePeers::open(int pe) {

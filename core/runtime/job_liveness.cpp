@@ -222,12 +222,11 @@ HostOccupancy share_of(std::span<const PeRecord> records, const npushmem_host_id
 }
 
 // Returns the processes of this host's PEs; those of other hosts and PID namespaces are not visible here.
-std::vector<ProcessId> visible_processes(std::span<const PeRecord> records, const HostLayout& layout, int my_pe) {
-    std::vector<ProcessId> processes(records.size());
-    const PeRecord& mine = records[static_cast<std::size_t>(my_pe)];
+std::vector<ProcessId> visible_processes(const PeTable& pes, const HostLayout& layout, int my_pe) {
+    std::vector<ProcessId> processes(static_cast<std::size_t>(pes.npes()));
     for (const int pe : layout.pes_of(layout.host_of(my_pe)))
-        if (const PeRecord& record = records[static_cast<std::size_t>(pe)]; mine.sees_process_of(record))
-            processes[static_cast<std::size_t>(pe)] = record.process_id();
+        if (pes.traits(my_pe).sees_process_of(pes.traits(pe)))
+            processes[static_cast<std::size_t>(pe)] = pes.process(pe);
     return processes;
 }
 
@@ -242,10 +241,10 @@ double max_pes_per_core(std::span<const PeRecord> records) {
     return max;
 }
 
-WaitServices::WaitServices(std::span<const PeRecord> records, const HostLayout& layout, int my_pe)
+WaitServices::WaitServices(std::span<const PeRecord> records, const PeTable& pes, const HostLayout& layout, int my_pe)
     : share(share_of(records, records[static_cast<std::size_t>(my_pe)].host)),
       budget(choose_wait_budget(share)),
-      liveness(visible_processes(records, layout, my_pe)),
+      liveness(visible_processes(pes, layout, my_pe)),
       transport_waiter(budget, os, counters, &liveness, nullptr, &recorder),
       driving_waiter(budget, os, counters, &liveness, &progress, &recorder) {}
 

@@ -135,7 +135,7 @@ double max_pes_per_core(std::span<const PeRecord> records);
 
 // The parts that every Waiter refers to, kept together because they must outlive it.
 struct WaitServices {
-    WaitServices(std::span<const PeRecord> records, const HostLayout& layout, int my_pe);
+    WaitServices(std::span<const PeRecord> records, const PeTable& pes, const HostLayout& layout, int my_pe);
     WaitServices(const WaitServices&) = delete;
     WaitServices& operator=(const WaitServices&) = delete;
 

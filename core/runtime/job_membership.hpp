@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The job as this PE knows it: its own rank, the records of all PEs, the hosts on which they run, and the bootstrap
-// that connects them.
+// The job as this PE knows it: its own rank, the processes and traits of all PEs, the hosts on which they run, and the
+// bootstrap that connects them.
 #pragma once
 
 #include <memory>

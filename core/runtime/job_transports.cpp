@@ -253,14 +253,14 @@ Status JobTransports::exchange_endpoints(const npushmem_memory& slice) {
     return {};
 }
 
-// Without memory each PE keeps its own copy.
-void JobTransports::publish_endpoints(HostMemory& memory) {
-    (void)memory.publish_table(peer_addresses_.gathered().view());
+Status JobTransports::publish_endpoints(HostMemory& memory) {
+    return memory.publish_table(peer_addresses_.gathered().view());
 }
 
 void JobTransports::share_endpoints(const HostMemory& memory) {
     const auto table = memory.published_table();
-    if (!table.empty()) peer_addresses_.gathered().use_copy(table);
+    if (!table.empty() && table.size() == peer_addresses_.gathered().view().size())
+        peer_addresses_.gathered().use_copy(table);
 }
 
 std::uint64_t JobTransports::id_of(int transport) const {

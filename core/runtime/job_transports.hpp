@@ -94,7 +94,7 @@ public:
     Status exchange_endpoints(const npushmem_memory& slice);
     // The PEs of a host keep one copy of what they have exchanged, in its memory. The host's first PE publishes it, if
     // there is memory for it; after a further collective all PEs share it.
-    void publish_endpoints(HostMemory& memory);
+    Status publish_endpoints(HostMemory& memory);
     void share_endpoints(const HostMemory& memory);
     // Finds the transport of every PE. Lost peers are reported to `waiting`, which outlives this.
     Status build_map(WaitServices& waiting, Duration timeout);

@@ -35,9 +35,7 @@ Status MappedSlices::open_host_memory(std::uint64_t slice_bytes, const Settings&
     const auto local_pes = static_cast<int>(local.size());
     SegmentHandle handle;
     if (local[0] == job_.my_pe()) {
-        constexpr std::uint64_t max_addresses = 4096;  // of a PE; address space only
-        auto made = HostMemory::create(slice_bytes, local_pes, settings.heap_dir,
-                                       static_cast<std::uint64_t>(job_.npes()) * max_addresses);
+        auto made = HostMemory::create(slice_bytes, local_pes, settings.heap_dir);
         if (!made.ok()) return made.status();
         memory_ = std::make_unique<HostMemory>(std::move(made).value());
         handle = memory_->handle();

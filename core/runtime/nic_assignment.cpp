@@ -216,10 +216,9 @@ Result<NicClaims::Outcome> NicStep::assign(const std::vector<int>& users, const 
     for (const int pe : users) {
         const auto npu = needs[static_cast<std::size_t>(pe)].npu;
         wanted.npus.push_back(npu < 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(npu)));
-        const PeRecord& record = records[static_cast<std::size_t>(pe)];
         // Other jobs see this PE's process, but not that of a PE in another PID namespace.
-        const PeRecord& mine = records[static_cast<std::size_t>(my_pe)];
-        processes.push_back((mine.sees_process_of(record) ? record : mine).process_id());
+        const bool is_visible = pes.traits(my_pe).sees_process_of(pes.traits(pe));
+        processes.push_back(pes.process(is_visible ? pe : my_pe));
     }
     return NicClaims::acquire(settings, machine.value(), wanted, processes, nic_table_place());
 }

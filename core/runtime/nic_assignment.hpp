@@ -14,7 +14,7 @@
 #include "core/map/host_layout.hpp"
 #include "core/map/transport_map.hpp"
 #include "core/memory/host_memory.hpp"
-#include "core/runtime/start_exchange.hpp"
+#include "core/runtime/pe_table.hpp"
 #include "npushmem/plugin/bootstrap.hpp"
 #include "npushmem/plugin/transport.hpp"
 #include "topology/machine/machine.hpp"
@@ -100,7 +100,7 @@ struct NicStep {
     HostMemory& memory;
     const HostLayout& layout;
     std::span<const NamedTransport> transports;
-    std::span<const PeRecord> records;  // of all PEs
+    const PeTable& pes;
     int my_pe;
 
     struct Outcome {

@@ -83,10 +83,6 @@ struct PeRecord {
     char host_name[64] = {};
     StaticVariablesRecord statics;
 
-    [[nodiscard]] ProcessId process_id() const { return {process, process_start}; }
-    [[nodiscard]] bool sees_process_of(const PeRecord& other) const {
-        return host.machine == other.host.machine && process_space == other.process_space;
-    }
     [[nodiscard]] CpuMask affinity() const { return {cpu_mask, cpu_mask + mask_words}; }
 };
 
@@ -97,8 +93,8 @@ Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, 
 // first PE that differs and both values.
 Status check_pe_records(std::span<const PeRecord> records, int my_pe);
 
-// One transport of a PE: its endpoint's address and the handle of the PE's slice of symmetric memory. Records are small
-// enough to keep; a handle is imported when its PE is first used.
+// One transport of a PE: its endpoint's address and the handle of the PE's slice of symmetric memory, which is imported
+// when the PE is first used.
 struct EndpointRecord {
     std::uint64_t transport = 0;  // hash of the transport's name; PEs may have selected different transports
     Bytes address;

@@ -195,7 +195,7 @@ Status Startup::exchange_pe_records() {
     StaticVariablesRecord statics = StaticVariables::record_of(settings(), image);
     if (request_.world != 0) statics.state = StaticVariablesRecord::other_world;
     if (Status same = job.exchange_records(settings(), statics); !same.ok()) return same;
-    parts_.waiting = std::make_unique<WaitServices>(job.records(), job.layout(), job.my_pe());
+    parts_.waiting = std::make_unique<WaitServices>(job.records(), job.pes(), job.layout(), job.my_pe());
     if (settings().survives_deaths) parts_.waiting->liveness.survive_deaths();
     parts_.slices = std::make_unique<MappedSlices>(job, std::move(image));
     parts_.departures = std::make_unique<Departures>(job, *parts_.slices);
@@ -255,8 +255,8 @@ Status Startup::choose_remote_transport() {
 Status Startup::assign_nics() {
     const JobMembership& job = *parts_.job;
     auto done =
-        NicStep{settings(),    job.bootstrap(), parts_.slices->host_memory(), job.layout(), parts_.transports->named(),
-                job.records(), job.my_pe()}
+        NicStep{settings(), job.bootstrap(), parts_.slices->host_memory(), job.layout(), parts_.transports->named(),
+                job.pes(),  job.my_pe()}
             .run();
     if (!done.ok()) return done.status();
     nics_ = std::move(done.value().nics);
@@ -269,7 +269,10 @@ Status Startup::exchange_endpoints() {
     HostMemory& memory = parts_.slices->host_memory();
     const npushmem_memory slice = memory.describe_slice(parts_.job->local_index(), parts_.slices->heap().bytes());
     if (Status exchanged = parts_.transports->exchange_endpoints(slice); !exchanged.ok()) return exchanged;
-    if (parts_.job->local_index() == 0) parts_.transports->publish_endpoints(memory);
+    if (parts_.job->local_index() != 0) return {};
+    if (const Status published = parts_.transports->publish_endpoints(memory); !published.ok())
+        parts_.log->line(LogLevel::debug, "start",
+                         "each PE of this host keeps the addresses of all transports: " + published.message());
     return {};
 }
 
@@ -285,6 +288,7 @@ Status Startup::map_peers() {
     auto sharing_pes = parts_.slices->map_peers(parts_.transports->map(), parts_.transports->remote_peers());
     if (!sharing_pes.ok()) return sharing_pes.status();
     sharing_pes_ = std::move(sharing_pes).value();
+    // map_peers() has exchanged data after exchange_endpoints(), so the host's copy is complete.
     parts_.transports->share_endpoints(parts_.slices->host_memory());
     return {};
 }

@@ -22,12 +22,14 @@ TEST(RankList, CutsLongLists) {
     EXPECT_EQ(rank_list(even), "ranks 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22 and 38 more");
 }
 
-// Every shorter and every longer form of a message is refused.
+constexpr std::size_t join_bytes_of_0_2_0 = 56;  // fewer than now
+
+// Every shorter and every longer form of a message is refused, except those that end in `also` bytes.
 template <class Message>
-void expect_exact(const Buffer& bytes) {
+void expect_exact(const Buffer& bytes, std::size_t also = 0) {
     EXPECT_TRUE(Message::decode(bytes).has_value());
     for (std::size_t length = 0; length < bytes.size(); ++length)
-        EXPECT_FALSE(Message::decode(std::span(bytes).first(length)).has_value()) << length;
+        EXPECT_EQ(Message::decode(std::span(bytes).first(length)).has_value(), length == also && also != 0) << length;
     Buffer longer = bytes;
     longer.push_back({});
     EXPECT_FALSE(Message::decode(longer).has_value());
@@ -44,7 +46,7 @@ Join sample_join() {
 }
 
 TEST(Messages, AreReadExactly) {
-    expect_exact<Join>(sample_join().encode());
+    expect_exact<Join>(sample_join().encode(), sample_join().encode().size() - join_bytes_of_0_2_0);
     expect_exact<Assign>(Assign{4, {1, 2, "p"}, Address::parse("::1", 9).value(), {77, 5, 21, 22, 4096}}.encode());
     expect_exact<Link>(Link{{3, 77, "host"}}.encode());
     expect_exact<Failure>(Failure{{Code::timeout, "late"}}.encode());

@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <thread>
+#include <utility>
 
 namespace npushmem::rendezvous {
 namespace {
@@ -21,8 +22,10 @@ protected:
     std::unique_ptr<SharedMemoryBootstrap> attach(int rank, Milliseconds timeout = std::chrono::seconds(60)) {
         auto memory = SharedSegment::attach(memory_.handle());
         EXPECT_TRUE(memory.ok()) << memory.status().message();
-        return std::make_unique<SharedMemoryBootstrap>(std::move(memory).value(), Identity{rank, ::getpid(), "here"},
-                                                       ranks, timeout);
+        auto opened =
+            SharedMemoryBootstrap::open(std::move(memory).value(), Identity{rank, ::getpid(), "here"}, ranks, timeout);
+        EXPECT_TRUE(opened.ok()) << opened.status().message();
+        return std::move(opened).value();
     }
 
     static constexpr int ranks = 2;
@@ -48,7 +51,8 @@ TEST_F(SharedMemoryRanks, TheOpeningBarrierHasADeadline) {
     const auto alone = attach(0);
     const Status late = alone->opening_barrier(Deadline::after(Milliseconds(1)), never_fails);
     EXPECT_EQ(late.code(), Code::timeout);
-    EXPECT_THAT(late.message(), AllOf(HasSubstr("rank 0 (pid "), HasSubstr("for rank 1"), HasSubstr("barrier #0")));
+    EXPECT_THAT(late.message(),
+                AllOf(HasSubstr("rank 0 (pid "), HasSubstr("for rank 1 during"), HasSubstr("barrier #0")));
 }
 
 // A child's copy of the object ends with the child, and its rank continues.
@@ -68,22 +72,65 @@ TEST_F(SharedMemoryRanks, AChildOfForkDoesNotLeaveForItsParent) {
     EXPECT_TRUE(of_second.ok()) << of_second.message();
 }
 
-// Rank 1 is a process that attaches, passes the first barrier and waits to be killed.
-TEST_F(SharedMemoryRanks, AKilledRankIsReportedByCheckAndByTheNextCollective) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-        (void)attach(1)->opening_barrier(Deadline::never(), never_fails);
+// Rank 1 as a process, which passes the first barrier and then calls `then`. A killed one is gone when kill() returns.
+class OtherRank {
+public:
+    template <class Attach, class Then>
+    OtherRank(const Attach& attach, const Then& then) : pid_(::fork()) {
+        if (pid_ != 0) return;
+        const auto rank = attach(1);
+        (void)rank->opening_barrier(Deadline::never(), never_fails);
+        then(*rank);
         for (;;) ::pause();
     }
+    OtherRank(const OtherRank&) = delete;
+    OtherRank& operator=(const OtherRank&) = delete;
+    ~OtherRank() { kill(); }
+
+    [[nodiscard]] pid_t pid() const { return pid_; }
+    void kill() {
+        if (!std::exchange(is_running_, false)) return;
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+    }
+    [[nodiscard]] std::string name() const { return "rank 1 (pid " + std::to_string(pid_) + " on host here)"; }
+
+private:
+    pid_t pid_;
+    bool is_running_ = true;
+};
+
+TEST_F(SharedMemoryRanks, AKilledRankIsReportedByCheckAndByTheNextCollective) {
+    OtherRank other([this](int rank) { return attach(rank); }, [](Bootstrap&) {});
     const auto survivor = attach(0);
     ASSERT_TRUE(survivor->opening_barrier(Deadline::never(), never_fails).ok());
     EXPECT_TRUE(survivor->check().ok());
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, 0);
+    other.kill();
     const Status found = survivor->check();
     EXPECT_EQ(found.code(), Code::peer_dead);
-    EXPECT_THAT(found.message(), HasSubstr("the process of rank 1 (pid " + std::to_string(child) + " on host here)"));
+    EXPECT_THAT(found.message(), HasSubstr("the process of " + other.name()));
     EXPECT_EQ(survivor->barrier().message(), found.message()) << "the first failure stays";
+}
+
+// It may have ended after it was counted in, or before.
+TEST_F(SharedMemoryRanks, ARankThatIsKilledInsideACollectiveIsReportedByCheck) {
+    OtherRank other([this](int rank) { return attach(rank); }, [](Bootstrap& rank) { (void)rank.barrier(); });
+    const auto survivor = attach(0);
+    ASSERT_TRUE(survivor->opening_barrier(Deadline::never(), never_fails).ok());
+    other.kill();
+    EXPECT_THAT(survivor->check().message(), HasSubstr("the process of " + other.name()));
+    EXPECT_EQ(survivor->barrier().code(), Code::peer_dead);
+}
+
+TEST_F(SharedMemoryRanks, MemoryOfAnotherJobIsRejected) {
+    for (const int other : {1, 3, 100000}) {
+        auto memory = SharedSegment::attach(memory_.handle());
+        ASSERT_TRUE(memory.ok());
+        const auto opened = SharedMemoryBootstrap::open(std::move(memory).value(), Identity{0, ::getpid(), "here"},
+                                                        other, Milliseconds(0));
+        EXPECT_EQ(opened.status().code(), Code::protocol) << other;
+        EXPECT_THAT(opened.status().message(), HasSubstr("that is not that of " + std::to_string(other) + " ranks"));
+    }
 }
 
 TEST_F(SharedMemoryRanks, AnAllgatherChecksTheSizeOfItsResult) {

@@ -203,6 +203,20 @@ TEST(UidFailure, ALibraryOfAnotherVersionIsAnErrorForAll) {
     EXPECT_THAT(outcomes, Each(FailedWith(Code::mismatch, "99.0.0")));
 }
 
+TEST(UidFailure, ARankOf0_2_0IsReportedAtOnce) {
+    const ThreadJob job;
+    std::vector<Outcome> outcomes;
+    std::thread others([&] { outcomes = job.run({0, 1}, 3, one_barrier); });
+    Channel channel = greeted(job);
+    Buffer join = Join{Identity::of_this_process(2), 3, {0, 1, 9}, Milliseconds{60000}, Address{}, {}, {}}.encode();
+    constexpr std::size_t added_since = 56;
+    join.resize(join.size() - added_since);
+    channel.queue(FrameType::join, {join});
+    channel.flush();
+    others.join();
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::mismatch, "0.1.9")));
+}
+
 TEST(UidFailure, AWrongSecretFailsItsSenderOnly) {
     const ThreadJob job;
     UniqueId forged = job.id();
