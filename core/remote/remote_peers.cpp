@@ -30,7 +30,8 @@ Result<RemotePeers::Peer> RemotePeers::connect(int pe) {
             return connected.within(fmt::format("transport {}: cannot connect to PE {}", transport.name, pe));
         linked_.insert(pe);
     }
-    if (peers_.size() == peers_.capacity()) peers_.reserve(2 * peers_.size() + 1);  // an imported PE must find room
+    // An imported PE must find room.
+    if (peers_.size() == peers_.capacity()) peers_.reserve(std::max<std::size_t>(4, 2 * peers_.size()));
     auto remote = transport.transport->import_memory(pe, directory_.handle(number, pe));
     if (!remote.ok())
         return remote.status().within(fmt::format("transport {}: cannot use the memory of PE {}", transport.name, pe));
