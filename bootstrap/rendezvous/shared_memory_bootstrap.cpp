@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bootstrap/rendezvous/settings.hpp"
+#include "core/base/liveness.hpp"
 #include "core/base/parse.hpp"
 
 namespace npushmem::rendezvous {
@@ -24,6 +25,7 @@ constexpr std::size_t max_buffer_bytes = 4 << 20;
 // The more ranks wait, the less often each looks for ranks that have ended.
 constexpr std::chrono::milliseconds check_interval{20};
 constexpr int ranks_of_one_interval = 16;
+constexpr int checks_per_interval = 16;
 constexpr std::uint64_t layout_magic = 0x6e70'7368'6d65'6d31;  // changes with Header and RankState
 
 }  // namespace
@@ -168,12 +170,13 @@ Status SharedMemoryBootstrap::pass_round(const Call& call, Deadline deadline,
     return {};
 }
 
-// Every change of what it checks follows the load of `changes`, or increments it before the sleep.
+// A change that its checks miss has incremented `changes` since the load, so that the sleep ends at once.
 Status SharedMemoryBootstrap::await_others(const Call& call, Deadline deadline,
                                            const std::function<Status()>& service_failure) {
     const std::chrono::milliseconds interval = check_interval * (1 + nranks_ / ranks_of_one_interval);
     Header& shared = header();
     Moment next_check = Clock::now() + interval;
+    int first_checked = me_.rank;  // so that ranks that wait together check different ones
     for (;;) {
         const std::uint32_t changes = shared.changes.load(std::memory_order_acquire);
         // Acquire: partner is the release store of the last rank to come.
@@ -188,9 +191,10 @@ Status SharedMemoryBootstrap::await_others(const Call& call, Deadline deadline,
         if (deadline.passed(now)) return timed_out(call, deadline);
         if (now >= next_check) {
             // A rank that ended behind a complete round fails the next one.
-            const int rank = find_ended();
+            const int rank = find_ended(first_checked, checks_per_interval);
             if (rank >= 0 && shared.rounds.load(std::memory_order_acquire) == rounds_)
                 return ended(rank, "during " + call.text());
+            first_checked = (first_checked + checks_per_interval) % nranks_;
             next_check = now + interval;
         }
         const int left = deadline.poll_milliseconds(now);
@@ -227,26 +231,19 @@ int SharedMemoryBootstrap::find_left() const {
     return -1;
 }
 
-// The service watches ranks that have not attached. Descriptors of processes are not worth it for so short a time.
-int SharedMemoryBootstrap::find_ended() {
-    const std::scoped_lock lock(liveness_lock_);
-    std::vector<int> present;
-    for (int rank = 0; rank < nranks_; ++rank) {
+// The service watches the ranks until all have attached.
+int SharedMemoryBootstrap::find_ended(int first, int count) const {
+    // Acquire: all ranks have written their processes before the first round ended.
+    if (header().rounds.load(std::memory_order_acquire) == 0) return -1;
+    for (int i = 0; i < nranks_; ++i) {
+        const int rank = (first + i) % nranks_;
         const RankState& state = state_of(rank);
-        const bool is_attached = state.entered.load(std::memory_order_acquire) != 0;
-        if (!is_attached && !liveness_) return -1;
-        if (is_attached && state.left.load(std::memory_order_acquire) == 0) present.push_back(rank);
+        const auto has_left = [&] { return state.left.load(std::memory_order_acquire) != 0; };
+        if (has_left()) continue;
+        const bool runs = i < count ? is_alive({state.process, state.process_start}) : kernel_knows(state.process);
+        if (!runs && !has_left()) return rank;
     }
-    if (!liveness_) {
-        std::vector<ProcessId> processes;
-        for (int rank = 0; rank < nranks_; ++rank)
-            processes.push_back({state_of(rank).process, state_of(rank).process_start});
-        liveness_.emplace(processes, 0);
-    }
-    const auto dead = liveness_->find_dead({.count = static_cast<int>(present.size()), .table = present.data()});
-    if (!dead) return -1;
-    // It may have left, and ended, since.
-    return state_of(*dead).left.load(std::memory_order_acquire) == 0 ? *dead : -1;
+    return -1;
 }
 
 Status SharedMemoryBootstrap::ended(int rank, const std::string& when) const {
@@ -270,7 +267,7 @@ void SharedMemoryBootstrap::abort(const std::string& reason) {
 
 Status SharedMemoryBootstrap::check() {
     if (Status known = failure(); !known.ok()) return known;
-    const int rank = find_ended();
+    const int rank = find_ended(0, nranks_);
     return rank < 0 ? Status{} : fail(ended(rank, "while the job was running"));
 }
 

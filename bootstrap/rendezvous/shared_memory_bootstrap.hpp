@@ -14,15 +14,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 
 #include "bootstrap/rendezvous/collectives.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
 #include "bootstrap/rendezvous/messages.hpp"
-#include "core/base/liveness.hpp"
 #include "core/base/parking.hpp"
 #include "core/base/shared_segment.hpp"
 #include "npushmem/plugin/bootstrap.hpp"
@@ -72,8 +69,9 @@ private:
     Status compare_calls();
     // Returns a rank that has not entered the current round and has left; -1: none.
     [[nodiscard]] int find_left() const;
-    // Returns a rank that has not left and whose process has ended; -1: none. Any thread.
-    int find_ended();
+    // Returns a rank that has not left and whose process has ended; -1: none. Any thread. Reads the states of `count`
+    // processes from `first` on; of the others it finds only those that the kernel has forgotten.
+    [[nodiscard]] int find_ended(int first, int count) const;
     [[nodiscard]] bool has_entered(int rank) const;
     // "rank 3 (pid 123 on host x)"; "rank 3" if it has not attached.
     [[nodiscard]] std::string name_of(int rank) const;
@@ -93,8 +91,6 @@ private:
     std::uint32_t rounds_ = 0;  // passed by this rank
     std::uint64_t calls_ = 0;
     SystemWaitOs os_;
-    std::mutex liveness_lock_;
-    std::optional<ProcessLiveness> liveness_;  // of all ranks, once it is needed; under liveness_lock_
 };
 
 }  // namespace npushmem::rendezvous

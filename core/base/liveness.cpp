@@ -42,8 +42,6 @@ std::string read_stat(pid_t pid) {
     return length > 0 ? std::string(buffer.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
-bool kernel_knows(pid_t pid) { return ::kill(pid, 0) == 0 || errno != ESRCH; }
-
 bool has_ended(char state) { return state == 'Z' || state == 'X' || state == 'x'; }
 
 }  // namespace
@@ -66,6 +64,8 @@ std::optional<ProcessId> identify_process(pid_t pid) {
 }
 
 ProcessId this_process() { return identify_process(::getpid()).value_or(ProcessId{::getpid(), 0}); }
+
+bool kernel_knows(pid_t pid) { return ::kill(pid, 0) == 0 || errno != ESRCH; }
 
 bool is_alive(const ProcessId& process) {
     const auto stat = parse_process_stat(read_stat(process.pid));

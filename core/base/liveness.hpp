@@ -62,6 +62,9 @@ std::optional<ProcessStat> parse_process_stat(std::string_view text);
 std::optional<ProcessId> identify_process(pid_t pid);
 ProcessId this_process();
 
+// Returns whether there is a process of this number, be it a zombie. Costs less than 1 us.
+bool kernel_knows(pid_t pid);
+
 // Returns whether the process still runs. A zombie does not: it will never write again. Where /proc cannot be read, the
 // process counts as alive unless the kernel reports that it does not exist. Costs about 10 us.
 bool is_alive(const ProcessId& process);
