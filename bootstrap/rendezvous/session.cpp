@@ -8,6 +8,7 @@
 #include "bootstrap/rendezvous/collectives.hpp"
 #include "bootstrap/rendezvous/messages.hpp"
 #include "core/base/parse.hpp"
+#include "npushmem/plugin/transport.hpp"
 
 namespace npushmem::rendezvous {
 
@@ -38,8 +39,7 @@ std::vector<ConnectionId> Membership::connections() const {
 bool Membership::all_share_memory() const {
     const npushmem_host_id& host = of(0).host;
     return of(0).memory.process != 0 && std::ranges::all_of(members_, [&](const Member& each) {
-               return each.host.machine == host.machine && each.host.space == host.space &&
-                      each.host.emulated == host.emulated && each.host.user == host.user;
+               return is_same_host(each.host, host) && each.host.user == host.user;
            });
 }
 

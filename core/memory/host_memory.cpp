@@ -97,34 +97,33 @@ Result<HostMemory> HostMemory::join(Result<SharedSegment> attached, const Segmen
     return memory;
 }
 
-Status HostMemory::publish(std::span<const std::byte> record) {
-    if (record.size() > buffers_offset - record_offset)
-        return {Code::range, fmt::format("a record of {} for the PEs of this host exceeds {}",
-                                         format_size(record.size()), format_size(buffers_offset - record_offset))};
-    if (Status committed = segment_.commit(record_offset, record.size()); !committed.ok()) return committed;
-    std::copy(record.begin(), record.end(), segment_.base() + record_offset);
-    header().record_bytes = record.size();
+Status HostMemory::publish_at(std::uint64_t offset, std::span<const std::byte> data, const char* what,
+                              std::uint64_t& published_bytes) {
+    if (data.size() > buffers_offset - offset)
+        return {Code::range, fmt::format("a {} of {} for the PEs of this host exceeds {}", what,
+                                         format_size(data.size()), format_size(buffers_offset - offset))};
+    if (Status committed = segment_.commit(offset, data.size()); !committed.ok()) return committed;
+    std::ranges::copy(data, segment_.base() + offset);
+    published_bytes = data.size();
     return {};
 }
 
-std::span<const std::byte> HostMemory::published() const {
-    return {segment_.base() + record_offset, std::min(header().record_bytes, buffers_offset - record_offset)};
+std::span<const std::byte> HostMemory::published_at(std::uint64_t offset, std::uint64_t published_bytes) const {
+    return {segment_.base() + offset, std::min(published_bytes, buffers_offset - offset)};
 }
+
+Status HostMemory::publish(std::span<const std::byte> record) {
+    return publish_at(record_offset, record, "record", header().record_bytes);
+}
+
+std::span<const std::byte> HostMemory::published() const { return published_at(record_offset, header().record_bytes); }
 
 Status HostMemory::publish_table(std::span<const std::byte> table) {
-    if (table.empty()) return {};
-    if (table.size() > buffers_offset - table_offset())
-        return {Code::range, fmt::format("a table of {} for the PEs of this host exceeds {}", format_size(table.size()),
-                                         format_size(buffers_offset - table_offset()))};
-    if (Status committed = segment_.commit(table_offset(), table.size()); !committed.ok()) return committed;
-    std::ranges::copy(table, segment_.base() + table_offset());
-    header().table_bytes = table.size();
-    return {};
+    return table.empty() ? Status{} : publish_at(table_offset(), table, "table", header().table_bytes);
 }
 
 std::span<const std::byte> HostMemory::published_table() const {
-    return {segment_.base() + table_offset(),
-            std::min<std::uint64_t>(header().table_bytes, buffers_offset - table_offset())};
+    return published_at(table_offset(), header().table_bytes);
 }
 
 Status HostMemory::publish_buffer(int local_pe, const BufferFile& file) {

@@ -128,6 +128,10 @@ private:
     static constexpr std::uint64_t buffers_offset = header_bytes / 2;
 
     HostMemory(SharedSegment segment, std::uint64_t stride) : segment_(std::move(segment)), stride_(stride) {}
+    // In the header's free space. `published_bytes` is one of the header's numbers, `what` names the data in messages.
+    Status publish_at(std::uint64_t offset, std::span<const std::byte> data, const char* what,
+                      std::uint64_t& published_bytes);
+    [[nodiscard]] std::span<const std::byte> published_at(std::uint64_t offset, std::uint64_t published_bytes) const;
     [[nodiscard]] static std::uint64_t buffer_offset(int local_pe) {
         return buffers_offset + static_cast<std::uint64_t>(local_pe) * sizeof(BufferFile);
     }

@@ -92,7 +92,7 @@ public:
     void hold(NicClaims claims) { nic_claims_ = std::move(claims); }
     // Collective: registers this PE's slice with every transport, and exchanges addresses and handles.
     Status exchange_endpoints(const npushmem_memory& slice);
-    // The PEs of a host keep one copy of what they have exchanged, in its memory. The host's first PE publishes it, if
+    // The PEs of a host keep one copy of all addresses and handles, in its memory. The host's first PE publishes it, if
     // there is memory for it; after a further collective all PEs share it.
     Status publish_endpoints(HostMemory& memory);
     void share_endpoints(const HostMemory& memory);
