@@ -17,6 +17,9 @@
  *     rank_row[r][c] = sum over the choices k of PE r, ascending, in float:  weight[token][k] * row(token, k)[c]
  *     out[token][c]  = sum over the PEs r with such choices, ascending, in float:  rank_row[r][c]
  *
+ * Where PEs of one host map each other's memory, and the token's PE maps that of none of them, dispatch sends the row
+ * once to that host: to one of the PEs, from which the others copy it. Its PEs thus also wait for each other.
+ *
  * Both sums begin at 0. rank_row is rounded once to the input type, out once to the output type. So the result differs
  * from that of one row per choice, but it also is the same on every transport, in every mode and with every number of
  * cores. npushmemx_moe_get_received gives the received row of each row that an expert computes.

@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <new>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -70,7 +72,7 @@ public:
     [[nodiscard]] int n_pes() const override { return world_.pes(); }
     [[nodiscard]] void* remote(const void* symmetric, int pe) const override {
         const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(symmetric) - world_.base(pe_));
-        if (offset >= world_.part() || pe < 0 || pe >= world_.pes() || pe == unmapped_) return nullptr;
+        if (offset >= world_.part() || pe < 0 || pe >= world_.pes() || unmapped_.contains(pe)) return nullptr;
         return world_.base(pe) + offset;
     }
     [[nodiscard]] npu::Window window() const override {
@@ -83,13 +85,13 @@ public:
                 world_.pes()};
     }
     // Makes one PE unmappable.
-    void unmap(int pe) { unmapped_ = pe; }
+    void unmap(int pe) { unmapped_.insert(pe); }
 
 private:
     const ThreadWorld& world_;
     int pe_;
     bool window_;
-    int unmapped_ = -1;
+    std::set<int> unmapped_;
 };
 
 class ThreadMemory final : public moe::SymmetricMemory {
@@ -130,6 +132,7 @@ public:
     void put(std::byte* symmetric, const std::byte* source, moe::Bytes size, int pe) override {
         std::memcpy(there(symmetric, pe), source, size.value());
         ++puts_;
+        ++puts_by_size_[size.value()];
     }
     void add(std::uint64_t* symmetric, std::uint64_t value, int pe) override {
         __atomic_fetch_add(there(symmetric, pe), value, __ATOMIC_ACQ_REL);
@@ -151,6 +154,10 @@ public:
     }
     // Number of rows sent by put().
     [[nodiscard]] int puts() const { return puts_; }
+    [[nodiscard]] int puts_of(std::size_t bytes) const {
+        const auto found = puts_by_size_.find(bytes);
+        return found == puts_by_size_.end() ? 0 : found->second;
+    }
 
 private:
     template <class T>
@@ -161,6 +168,7 @@ private:
     ThreadWorld& world_;
     int pe_;
     int puts_ = 0;
+    std::map<std::size_t, int> puts_by_size_;
     std::size_t used_ = 0;
     int live_ = 0;
 };

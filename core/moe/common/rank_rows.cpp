@@ -2,8 +2,6 @@
 #include "core/moe/common/rank_rows.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <utility>
 
 namespace npushmem::moe {
@@ -11,30 +9,29 @@ namespace {
 
 std::int32_t width_of(std::int32_t top_k, std::int32_t ranks) { return std::min(top_k, ranks); }
 
-// Inserts the rank into the ascending range, unless it is there. Returns the range's new end.
-std::int32_t* insert_rank(std::int32_t* begin, std::int32_t* end, std::int32_t rank) {
-    std::int32_t* at = std::lower_bound(begin, end, rank);
-    if (at != end && *at == rank) return end;
+}  // namespace
+
+void TokenRanks::insert(std::int32_t rank) {
+    std::int32_t* const end = ranks_.data() + count_;
+    std::int32_t* const at = std::lower_bound(ranks_.data(), end, rank);
+    if (at != end && *at == rank) return;
     std::copy_backward(at, end, end + 1);
     *at = rank;
-    return end + 1;
+    ++count_;
 }
-
-}  // namespace
 
 RoutingToRanks route_to_ranks(const RankRouting& routing, std::int32_t top_k, const ExpertPlacement& placement) {
     const auto width = static_cast<std::size_t>(width_of(top_k, placement.ranks()));
     RoutingToRanks to;
     to.ranks.assign(routing.tokens(top_k) * width, no_expert);
     to.ones.assign(to.ranks.size(), 1.0F);
-    std::array<std::int32_t, max_top_k> ranks;
     for (std::size_t token = 0; token < routing.tokens(top_k); ++token) {
-        std::int32_t* end = ranks.data();
+        TokenRanks ranks;
         for (const std::int32_t id :
              routing.experts.subspan(token * static_cast<std::size_t>(top_k), static_cast<std::size_t>(top_k))) {
-            if (id >= 0) end = insert_rank(ranks.data(), end, placement.rank_of(id));
+            if (id >= 0) ranks.insert(placement.rank_of(id));
         }
-        std::copy(ranks.data(), end, to.ranks.data() + token * width);
+        std::ranges::copy(ranks.all(), to.ranks.data() + token * width);
     }
     return to;
 }

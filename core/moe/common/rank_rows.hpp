@@ -12,6 +12,8 @@
 //   out         = sum over the ranks r, ascending:              rank_row[r]            from 0, in float, rounded once
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -21,6 +23,17 @@
 #include "core/moe/common/routing.hpp"
 
 namespace npushmem::moe {
+
+// The ranks of a token's experts, each once and ascending.
+class TokenRanks {
+public:
+    void insert(std::int32_t rank);
+    [[nodiscard]] std::span<const std::int32_t> all() const { return {ranks_.data(), count_}; }
+
+private:
+    std::array<std::int32_t, max_top_k> ranks_;
+    std::size_t count_ = 0;
+};
 
 // The routing of a rank's tokens to ranks, [tokens, width]: the ranks of a token's experts, each once and ascending,
 // then -1. All weights are 1.

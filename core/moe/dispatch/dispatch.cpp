@@ -45,7 +45,10 @@ Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::De
       results_(layout_, placement_, transport_.slots()),
       quantize_(best_narrow(config.dispatch_type, config.input).quantize),
       quantized_(std::move(quantized)),
-      launches_(memory, device, region_.data()) {}
+      launches_(memory, device, region_.data()) {
+    for (std::int32_t rank = 0; rank < layout_.ranks(); ++rank)
+        if (rank != memory.my_pe()) others_.push_back(rank);
+}
 
 Result<PrivateRows> Dispatch::memory_for_quantized(const CombineConfig& config) {
     PrivateRows rows;
@@ -71,8 +74,14 @@ Result<std::unique_ptr<Dispatch>> Dispatch::create(const CombineConfig& config, 
         new Dispatch(config, memory, device, failures, layout, std::move(region), std::move(quantized)));
     dispatch->clear_slots(0);
     dispatch->clear_slots(1);
+    if (config.rows_per == RowsPer::rank)
+        publish_mapped(layout, dispatch->region_.data(), dispatch->launches_.host_served());
     // All memory is zeroed before any record arrives.
     if (Status s = memory.barrier(); !s.ok()) return s;
+    if (config.rows_per == RowsPer::choice) return dispatch;
+    auto fan_out = RowFanOut::fetch(memory, layout, dispatch->region_.data());
+    if (!fan_out.ok()) return fan_out.status();
+    dispatch->fan_out_ = std::move(fan_out).value();
     return dispatch;
 }
 
@@ -158,7 +167,7 @@ Status Dispatch::start(const std::byte* in, const RankRouting& own, const Status
     work.experts = sent.experts.data();
     work.choices = sent.experts.size();
     work.row_choices = config_.rows_per == RowsPer::rank ? row_choices_.data() : nullptr;
-    work.tables = results_.next_tables(rows_.plan);
+    results_.use_next(work, rows_.plan, rows_through_relays(fan_out_, rows_.own, transport_.top_k));
     return launch(work);
 }
 
@@ -171,7 +180,7 @@ Status Dispatch::start_cached(const std::byte* in, std::size_t tokens, DispatchK
     DispatchWork work = work_of(rows_to_send(in, own_status_.ok() ? tokens : 0));
     work.cached = true;
     work.tags = tags.data();
-    work.tables = results_.current_tables(rows_.plan);
+    results_.use_current(work, rows_.plan);
     return launch(work);
 }
 
@@ -191,6 +200,7 @@ Status Dispatch::finish() {
         results_.accept();
         adopt();
     }
+    if (Status s = copy_from_relays(); !s.ok()) return abort_call(s);
     if (!config_.audit) return {};
     const Status audited = work_.cached ? check_canary() : audit();
     return audited.ok() ? audited : abort_call(audited);
@@ -266,33 +276,58 @@ float* Dispatch::reply(std::size_t each) const {
     return reinterpret_cast<float*>(region_.data() + place.value());
 }
 
-// Signals all ranks in `word` of this rank, and waits for theirs.
-Status Dispatch::await_all(Bytes (DispatchLayout::*word)(std::int32_t) const, const char* what) {
-    const auto at = [&](Bytes offset) { return reinterpret_cast<std::uint64_t*>(region_.data() + offset.value()); };
-    // Orders this rank's replies, plain stores, before the signals.
+Status Dispatch::signal(std::span<const std::int32_t> ranks, Word word) {
+    // Orders this rank's plain stores and loads before the signals.
     std::atomic_thread_fence(std::memory_order_release);
-    for (std::int32_t rank = 0; rank < layout_.ranks(); ++rank) {
-        if (rank != memory_.my_pe()) memory_.signal(at((layout_.*word)(memory_.my_pe())), epoch_, rank);
-    }
-    if (Status s = memory_.quiet(); !s.ok()) return s;
+    auto* const own = reinterpret_cast<std::uint64_t*>(region_.data() + (layout_.*word)(memory_.my_pe()).value());
+    for (const std::int32_t rank : ranks) memory_.signal(own, epoch_, rank);
+    return memory_.quiet();
+}
+
+Status Dispatch::await(std::span<const std::int32_t> ranks, Word word, const char* what) {
+    const auto at = [&](Bytes offset) { return reinterpret_cast<std::uint64_t*>(region_.data() + offset.value()); };
     const auto is_missing = [&](std::int32_t rank) {
-        // Acquire: pairs with the signal of the rank, before which it wrote its replies.
-        return rank != memory_.my_pe() && __atomic_load_n(at((layout_.*word)(rank)), __ATOMIC_ACQUIRE) < epoch_;
+        // Acquire: pairs with the signal of the rank.
+        return __atomic_load_n(at((layout_.*word)(rank)), __ATOMIC_ACQUIRE) < epoch_;
     };
     const auto has_aborted = [&](std::int32_t rank) { return abort_received(at(layout_.arrived(rank))); };
-    std::int32_t next = 0;
+    auto next = ranks.begin();
     const Status waited = memory_.wait(
         [&] {
-            while (next < layout_.ranks() && !is_missing(next)) ++next;
-            return next == layout_.ranks() || has_aborted(next);
+            while (next != ranks.end() && !is_missing(*next)) ++next;
+            return next == ranks.end() || has_aborted(*next);
         },
         config_.timeout);
     if (!waited.ok())
-        return waited.within(
-            fmt::format("dispatch, call {}: rank {} waits for the {} of rank {}", epoch_, memory_.my_pe(), what, next));
-    if (next == layout_.ranks() || !is_missing(next)) return {};
+        return waited.within(fmt::format("dispatch, call {}: rank {} waits for the {} of rank {}", epoch_,
+                                         memory_.my_pe(), what, *next));
+    if (next == ranks.end() || !is_missing(*next)) return {};
     return {Code::aborted,
-            fmt::format("dispatch, call {}: rank {} has aborted; its own error names the cause", epoch_, next)};
+            fmt::format("dispatch, call {}: rank {} has aborted; its own error names the cause", epoch_, *next)};
+}
+
+Status Dispatch::signal_and_await(std::span<const std::int32_t> ranks, Word word, const char* what) {
+    const Status signalled = signal(ranks, word);
+    return signalled.ok() ? await(ranks, word, what) : signalled;
+}
+
+// The rows from other groups have arrived here. The peers learn that, and this rank copies the rows that they have got
+// on its behalf.
+Status Dispatch::copy_from_relays() {
+    const std::vector<std::int32_t>& peers = fan_out_.peers();
+    if (peers.empty()) return {};
+    if (Status s = signal(peers, &DispatchLayout::relayed); !s.ok()) return s;
+    if (work_.cached && results_.current().relayed.empty()) return {};
+    if (Status s = await(peers, &DispatchLayout::relayed, "rows from other hosts"); !s.ok()) return s;
+    if (!work_.cached) {
+        auto found = find_relayed_rows(fan_out_, memory_, work_, rows_, config_);
+        if (!found.ok()) return found.status();
+        results_.set_relayed(std::move(found).value());
+    }
+    if (Status s = copy_relayed_rows(memory_, work_, results_.current().relayed); !s.ok()) return s;
+    // The peers' slots have been read, which they clear for the next call.
+    if (!config_.audit || work_.cached) return {};
+    return signal_and_await(peers, &DispatchLayout::fetched, "end");
 }
 
 Status Dispatch::fetch_all(std::vector<float>& replies, std::size_t each) {
@@ -311,9 +346,9 @@ Status Dispatch::fetch_all(std::vector<float>& replies, std::size_t each) {
 }
 
 Status Dispatch::fetch_replies(std::vector<float>& replies, std::size_t each) {
-    Status status = await_all(&DispatchLayout::replied, "gradients");
+    Status status = signal_and_await(others_, &DispatchLayout::replied, "gradients");
     if (status.ok()) status = fetch_all(replies, each);
-    if (status.ok() && config_.audit) status = await_all(&DispatchLayout::fetched, "end");
+    if (status.ok() && config_.audit) status = signal_and_await(others_, &DispatchLayout::fetched, "end");
     return status.ok() ? status : abort_call(status);
 }
 

@@ -97,7 +97,12 @@ private:
     [[nodiscard]] std::uint32_t* slots(std::uint64_t epoch) const;
     Status audit() const;
     [[nodiscard]] Status check_canary() const;
-    Status await_all(Bytes (DispatchLayout::*word)(std::int32_t) const, const char* what);
+    // A word of this rank at the others, which holds an epoch.
+    using Word = Bytes (DispatchLayout::*)(std::int32_t) const;
+    Status signal(std::span<const std::int32_t> ranks, Word word);
+    Status await(std::span<const std::int32_t> ranks, Word word, const char* what);
+    Status signal_and_await(std::span<const std::int32_t> ranks, Word word, const char* what);
+    Status copy_from_relays();
     Status fetch_all(std::vector<float>& replies, std::size_t each);
     Status abort_call(const Status& cause);
     [[nodiscard]] std::optional<int> aborted_peer() const;
@@ -115,6 +120,8 @@ private:
     ReceivedRows rows_;
     std::vector<Choice> row_choices_;  // one row per rank: of the rows that this rank sends
     std::vector<std::int64_t> rows_to_expert_;
+    std::vector<std::int32_t> others_;  // all ranks but this one
+    RowFanOut fan_out_;
     DispatchWork work_;  // of the current call
     Status own_status_;  // of this rank in the current call
     std::uint64_t epoch_ = 0;

@@ -30,6 +30,7 @@ void put_expert(SymmetricMemory& memory, const DispatchWork& work, std::int32_t 
     if (count == 0) return;
     std::byte* x = work.x() + (row * work.tables.starts[expert]).value();
     for (std::uint64_t i = 0; i < count; ++i) {
+        if (work.through_relays != nullptr && work.through_relays[begin + i] != 0) continue;
         memory.put(x + row.value() * i, work.row_of(work.tables.order[begin + i]), row, holder);
     }
     const std::uint32_t* slots = work.slots_to_send();
@@ -109,9 +110,15 @@ void DispatchResults::set_record(const Status& own_status, DispatchKind kind, co
     std::memcpy(record_.data(), &record, sizeof record);
 }
 
-DispatchTables DispatchResults::tables(RowPlaces& places, CombinePlan& plan) {
-    return {record_.data(),       places.order.data(), places.begins.data(),     places.starts.data(),
-            places.totals.data(), &accepted_,          plan.offset_table.data(), plan.length_table.data()};
+void DispatchResults::use_next(DispatchWork& work, CombinePlan& plan, std::vector<std::uint8_t> through_relays) {
+    next_.through_relays = std::move(through_relays);
+    use(next_, work, plan);
+}
+
+void DispatchResults::use(RowPlaces& places, DispatchWork& work, CombinePlan& plan) {
+    work.tables = {record_.data(),       places.order.data(), places.begins.data(),     places.starts.data(),
+                   places.totals.data(), &accepted_,          plan.offset_table.data(), plan.length_table.data()};
+    work.through_relays = places.through_relays.empty() ? nullptr : places.through_relays.data();
 }
 
 RowPlaces DispatchResults::places() const {
@@ -125,6 +132,8 @@ void DispatchResults::set_places(const RowPlaces& places) {
     current_.begins = places.begins;
     current_.starts = places.starts;
     current_.totals = places.totals;
+    current_.through_relays = places.through_relays;
+    current_.relayed = places.relayed;
 }
 
 Status DispatchResults::refusal(const DispatchWork& work, std::int32_t self, const Status& own) const {

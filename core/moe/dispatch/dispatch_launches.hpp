@@ -11,6 +11,7 @@
 #include "core/moe/common/combine_plan.hpp"
 #include "core/moe/common/symmetric_memory.hpp"
 #include "core/moe/dispatch/dispatch_layout.hpp"
+#include "core/moe/dispatch/row_fan_out.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/launch.hpp"
 
@@ -36,6 +37,8 @@ struct RowPlaces {
     std::vector<std::uint64_t> begins;
     std::vector<std::uint64_t> starts;
     std::vector<std::uint64_t> totals;
+    std::vector<std::uint8_t> through_relays;  // see rows_through_relays()
+    std::vector<RelayedRow> relayed;           // that this rank copies
 };
 
 // Owns the memory behind DispatchTables, and explains a call that was not accepted. Valid for the last call whose
@@ -48,11 +51,12 @@ public:
     // Sets this rank's record for the next call; an error rejects the call on all ranks. `cached`: the routing of a
     // cached call.
     void set_record(const Status& own_status, DispatchKind kind = DispatchKind::routes, const RoutingId& cached = {});
-    // `plan`: its tables are results too. A rejected call keeps the current places.
-    [[nodiscard]] DispatchTables next_tables(CombinePlan& plan) { return tables(next_, plan); }
-    [[nodiscard]] DispatchTables current_tables(CombinePlan& plan) { return tables(current_, plan); }
+    // Sets the tables of `work`. `plan`: its tables are results too. A rejected call keeps the current places.
+    void use_next(DispatchWork& work, CombinePlan& plan, std::vector<std::uint8_t> through_relays);
+    void use_current(DispatchWork& work, CombinePlan& plan) { use(current_, work, plan); }
     // Makes the places of the call that was accepted the current ones.
     void accept() { std::swap(current_, next_); }
+    void set_relayed(std::vector<RelayedRow> rows) { current_.relayed = std::move(rows); }
     [[nodiscard]] RowPlaces places() const;
     void set_places(const RowPlaces& places);
     [[nodiscard]] const RowPlaces& current() const { return current_; }
@@ -66,7 +70,7 @@ public:
     [[nodiscard]] Status refusal(const DispatchWork& work, std::int32_t self, const Status& own) const;
 
 private:
-    [[nodiscard]] DispatchTables tables(RowPlaces& places, CombinePlan& plan);
+    void use(RowPlaces& places, DispatchWork& work, CombinePlan& plan);
     [[nodiscard]] Status capacity_error(const DispatchWork& work, std::int32_t holder) const;
     [[nodiscard]] Status other_layout(const DispatchWork& work, std::int32_t rank, std::int32_t self) const;
 

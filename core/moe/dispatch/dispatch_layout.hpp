@@ -5,9 +5,13 @@
 //   counts(0) ... counts(R-1)     one 128-byte line each; word 0: the last epoch whose record that rank has put here
 //   arrived(0) ... arrived(R-1)   one line each; word 0: the last epoch whose rows from that rank are all here; word 1:
 //                                 the last epoch whose replies that rank has written into its own memory; word 2, with
-//                                 an audit: the last epoch whose replies that rank has fetched
+//                                 an audit: the last epoch whose replies that rank has fetched, or whose slots at its
+//                                 relays; word 3: the last epoch whose rows that rank has all got from other groups
+//                                 (row_fan_out.hpp)
 //   record(0, 0) ... record(0, R-1)   each rank's DispatchRecord of even epochs, and its rows per expert
 //   record(1, 0) ... record(1, R-1)   the same of odd epochs
+//   mapped                        one row per rank: a bit for each rank that this rank's kernels can access; never
+//                                 changes
 //   slots                         C of uint32: for each row of x, token * top_k + k at the rank that sent it
 //   choices                       one row per rank: for each row of x, the top_k choices of its token; else empty
 //   x                             C rows: the input of the experts of this PE
@@ -122,20 +126,25 @@ public:
     [[nodiscard]] constexpr Bytes arrived(std::int32_t source) const { return Bytes{line} * number(ranks_ + source); }
     [[nodiscard]] constexpr Bytes replied(std::int32_t source) const { return arrived(source) + Bytes{8}; }
     [[nodiscard]] constexpr Bytes fetched(std::int32_t source) const { return arrived(source) + Bytes{16}; }
+    [[nodiscard]] constexpr Bytes relayed(std::int32_t source) const { return arrived(source) + Bytes{24}; }
     [[nodiscard]] constexpr Bytes record_bytes() const {
         return aligned_up(Bytes{sizeof(DispatchRecord) + sizeof(std::int32_t) * number(experts_)}, line);
     }
     [[nodiscard]] constexpr Bytes record(std::uint64_t epoch, std::int32_t source) const {
         return Bytes{line} * number(2 * ranks_) + record_bytes() * ((epoch & 1U) * number(ranks_) + number(source));
     }
+    [[nodiscard]] constexpr Bytes mapped() const { return record(0, 2 * ranks_); }
+    [[nodiscard]] constexpr Bytes mapped_bytes() const {
+        return aligned_up(Bytes{choices_ == 0 ? 0 : (number(ranks_) + 7) / 8}, line);
+    }
     [[nodiscard]] constexpr Bytes slots(std::uint64_t epoch = 0) const {
-        return record(0, 2 * ranks_) + slots_bytes() * buffer(epoch);
+        return mapped() + mapped_bytes() + slots_bytes() * buffer(epoch);
     }
     [[nodiscard]] constexpr Bytes choices(std::uint64_t epoch = 0) const {
-        return record(0, 2 * ranks_) + slots_bytes() * buffers() + choices_bytes() * buffer(epoch);
+        return slots() + slots_bytes() * buffers() + choices_bytes() * buffer(epoch);
     }
     [[nodiscard]] constexpr Bytes x(std::uint64_t epoch = 0) const {
-        return record(0, 2 * ranks_) + (slots_bytes() + choices_bytes()) * buffers() + x_bytes() * buffer(epoch);
+        return slots() + (slots_bytes() + choices_bytes()) * buffers() + x_bytes() * buffer(epoch);
     }
     [[nodiscard]] constexpr Bytes canary() const { return x() + all_x(); }
     [[nodiscard]] constexpr Bytes all_x() const { return x_bytes() * buffers(); }
@@ -182,8 +191,10 @@ struct DispatchWork {
     const Choice* row_choices = nullptr;  // [rows, layout.choices_per_row()] in the order of the rows; or null
     std::int32_t top_k = 1;
     ExpertPlacement placement{1, 1};
-    const std::uint8_t* host_served = nullptr;  // [ranks] 1: the host sends to it (remote_dispatch.hpp); null: none
-    std::byte* region = nullptr;                // this PE's copy of the symmetric memory
+    const std::uint8_t* host_served = nullptr;  // [ranks] 1: the host sends to it; null: none
+    // In the order of the rows, 1: the rank copies the row from its relay, only slot and choices travel; null: none.
+    const std::uint8_t* through_relays = nullptr;
+    std::byte* region = nullptr;  // this PE's copy of the symmetric memory
     DispatchLayout layout{1, 1, Rows{0}, Bytes{1}};
     std::uint64_t epoch = 0;
     bool cached = false;                  // `order`, begins, starts and totals are those of an earlier call

@@ -27,6 +27,7 @@ TEST(DispatchLayout, PartsFollowEachOtherWithoutOverlap) {
 TEST(DispatchLayout, FixedSlotsHaveTwoBuffersInTurn) {
     const DispatchLayout layout(3, 5, Rows{60}, Bytes{40}, 2, ExpertRows::fixed(4, 7));
     const auto size = [](std::uint64_t bytes) { return aligned_up(Bytes{bytes}, 128); };
+    EXPECT_EQ(layout.slots(0), layout.mapped() + Bytes{128});
     EXPECT_EQ(layout.slots(1), layout.slots(0) + size(60 * 4));
     EXPECT_EQ(layout.choices(0), layout.slots(1) + size(60 * 4));
     EXPECT_EQ(layout.choices(1), layout.choices(0) + size(60 * 2 * 8));

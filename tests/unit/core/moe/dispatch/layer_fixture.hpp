@@ -44,15 +44,13 @@ public:
     // Sends the tokens of this PE; their elements are small whole numbers that follow from salt, PE, token and column.
     bool dispatch(const Routing& routing, std::uint64_t salt) {
         const RankRouting own = routing.rank(static_cast<std::size_t>(pe()));
-        in_.assign(own.tokens(config_.top_k) * row(), std::byte{0});
-        for (std::uint32_t token = 0; token < own.tokens(config_.top_k); ++token) {
-            write_row(in_.data() + token * row(), pe(), token, 0, salt);
-        }
-        if (!succeeded(engine_->dispatch(in_.data(), own))) return false;
-        // With one row per rank the experts get copies in some calls, and read the received rows by index in others.
-        const RankRows* received = salt % 2 == 1 ? engine_->combine().rank_rows() : nullptr;
-        rows_ = received == nullptr ? engine_->expert_rows().value() : rows_by_index(received->source);
-        return true;
+        write_tokens(own, salt);
+        return succeeded(engine_->dispatch(in_.data(), own)) && use_rows(salt);
+    }
+    // The same by the routing of the last dispatch.
+    bool dispatch_cached(const Routing& routing, std::uint64_t salt) {
+        write_tokens(routing.rank(static_cast<std::size_t>(pe())), salt);
+        return succeeded(engine_->start_cached_dispatch(in_.data())) && succeeded(engine_->wait()) && use_rows(salt);
     }
     bool dispatch_without_tokens_memory(const Routing& routing) {
         return succeeded(engine_->dispatch(nullptr, routing.rank(static_cast<std::size_t>(pe()))));
@@ -124,6 +122,18 @@ public:
     }
 
 private:
+    void write_tokens(const RankRouting& own, std::uint64_t salt) {
+        in_.assign(own.tokens(config_.top_k) * row(), std::byte{0});
+        for (std::uint32_t token = 0; token < own.tokens(config_.top_k); ++token) {
+            write_row(in_.data() + token * row(), pe(), token, 0, salt);
+        }
+    }
+    // With one row per rank the experts get copies in some calls, and read the received rows by index in others.
+    bool use_rows(std::uint64_t salt) {
+        const RankRows* received = salt % 2 == 1 ? engine_->combine().rank_rows() : nullptr;
+        rows_ = received == nullptr ? engine_->expert_rows().value() : rows_by_index(received->source);
+        return true;
+    }
     [[nodiscard]] DispatchLayout layout() { return DispatchLayout::of(config_, memory().n_pes()); }
     template <class Value>
     float tree(std::span<const std::int32_t> experts, std::span<const float> weights, const Value& row_value) {
