@@ -232,7 +232,10 @@ Status CombineLaunches::prepare_rows(CombineSend& send, bool weighted) {
     if (!computed.ok()) return computed.status();
     if (!computed.value().any()) return {};
     send.computed = computed.value();
-    if (!config_.streams() && host_served_.empty() && config_.route != CopyRoute::staged) return {};
+    if (!config_.streams() && host_served_.empty() && config_.route != CopyRoute::staged) {
+        send.computed.sum.shape.streaming = config_.route == CopyRoute::streaming && send.computed.quantize == nullptr;
+        return {};
+    }
     const Rows rows = routing_.sent().rows;
     if (Status s = computed_.reserve(rows, config_.returned_row()); !s.ok()) return s;
     Status s = npu::launch(stream_, launch_as("moe_combine_compute_rows"), moe_combine_compute_rows, send, rows.value(),

@@ -135,9 +135,9 @@ extern "C" {
 #define NPUSHMEMX_MOE_COPY_AUTO 0     /* chosen by sizes and cache */
 #define NPUSHMEMX_MOE_COPY_STAGED 1   /* through the unified buffer, as on a device */
 #define NPUSHMEMX_MOE_COPY_ORDINARY 2 /* directly to the slot, ordinary stores */
-#define NPUSHMEMX_MOE_COPY_STREAMING                                               \
-    3 /* directly to the slot, stores that bypass the caches; rows that the sender \
-         computes have ordinary stores */
+#define NPUSHMEMX_MOE_COPY_STREAMING                                      \
+    3 /* directly to the slot, stores that bypass the caches; rows that a \
+         combine quantizes have ordinary stores */
 
 /* As capacity: fixed slots (npushmemx_moe_dispatch). */
 #define NPUSHMEMX_MOE_FIXED_SLOTS (-1)

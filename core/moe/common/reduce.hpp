@@ -19,6 +19,9 @@ namespace npushmem::moe {
 struct SumShape {
     std::size_t columns = 0;
     std::size_t scale_block = 0;
+    // The sums are stored past the caches where a variant can do that, as copy_nontemporal() stores rows: a
+    // nontemporal_fence() orders them before later stores.
+    bool streaming = false;
 };
 
 // out[c] = sum over i of weights[i] * rows[i][c], c < columns. The value of a quantized row's element is its own times

@@ -109,8 +109,9 @@ public:
             return remote_ + send_.layout.slot(send_.epoch, slot_of(core_, send_, row)).value();
         });
     }
-    // The signal's store releases the rows.
-    static void finish() {}
+    void finish() {
+        if (send_.computed.sum.shape.streaming) nontemporal_fence();
+    }
 
 private:
     Core& core_;

@@ -3,12 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/moe/payload.hpp"
+#include "core/moe/common/nontemporal_copy.hpp"
 
 namespace npushmem::moe {
 namespace {
@@ -30,10 +34,15 @@ public:
         for (const auto& row : rows_) pointers_.push_back(row.data());
     }
 
-    std::vector<Output> run(ReduceFunction function) {
-        std::vector<Output> out(columns_ + 1, from_float<Output>(77.0F));
-        function(out.data(), pointers_.data(), weights_.data(), count_, {columns_, 0}, pointers_);
-        return out;
+    // shift: elements from an address that is aligned to 64 bytes to the output.
+    std::vector<Output> run(ReduceFunction function, bool streaming, std::size_t shift) {
+        constexpr std::size_t line = 64 / sizeof(Output);
+        std::vector<Output> memory(columns_ + 1 + shift + line, from_float<Output>(77.0F));
+        const std::size_t beyond = reinterpret_cast<std::uintptr_t>(memory.data()) / sizeof(Output) % line;
+        Output* const out = memory.data() + (line - beyond) % line + shift;
+        function(out, pointers_.data(), weights_.data(), count_, {columns_, 0, streaming}, pointers_);
+        nontemporal_fence();
+        return std::vector<Output>(out, out + columns_ + 1);
     }
 
     Output expected(std::size_t column) {
@@ -68,13 +77,16 @@ void compare_with_reference(ElementType input, ElementType output, double output
         for (const std::size_t columns : {0, 1, 7, 16, 17, 63, 64, 65, 128, 1000, 2048}) {
             for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, max_rows}) {
                 Sum<Input, Output> sum(count, columns, columns * 31 + count);
-                const auto out = sum.run(function);
-                for (std::size_t c = 0; c < columns; ++c) {
-                    const Output expected = sum.expected(c);
-                    ASSERT_EQ(std::memcmp(&out[c], &expected, sizeof expected), 0) << variant.name << " column " << c;
+                for (const auto& [streaming, shift] : {std::pair{false, 0U}, {true, 0U}, {true, 1U}}) {
+                    const auto out = sum.run(function, streaming, shift);
+                    for (std::size_t c = 0; c < columns; ++c) {
+                        const Output expected = sum.expected(c);
+                        ASSERT_EQ(std::memcmp(&out[c], &expected, sizeof expected), 0)
+                            << variant.name << " column " << c << " streaming " << streaming;
+                    }
+                    ASSERT_EQ(to_float(out[columns]), 77.0F) << "written behind the end by " << variant.name;
+                    sum.check_bound(out, output_unit);
                 }
-                ASSERT_EQ(to_float(out[columns]), 77.0F) << "written behind the end by " << variant.name;
-                sum.check_bound(out, output_unit);
             }
         }
     }
@@ -93,20 +105,39 @@ TEST(Reduce, EveryVariantAndTypeGivesTheReferenceBits) {
     compare_with_reference<float, Half>(ElementType::float32, ElementType::half, 0x1p-11 + 0x1p-20);
 }
 
-TEST(Reduce, SpecialValuesGoThrough) {
+template <class Element>
+void expect_special_values(ElementType type) {
+    const std::array<float, 4> a{INFINITY, -0.0F, NAN, 3e4F};
+    const std::array<float, 4> b{1.0F, -0.0F, 1.0F, 3e4F};
     for (const ReduceVariant& variant : reduce_variants()) {
-        const float inf = INFINITY;
-        const std::vector<float> a{inf, -0.0F, NAN, 1e30F};
-        const std::vector<float> b{1.0F, -0.0F, 1.0F, 1e30F};
-        const void* rows[] = {a.data(), b.data()};
-        const float weights[] = {1.0F, 1e30F};
-        std::vector<float> out(4);
-        variant.function(ElementType::float32, ElementType::float32)(out.data(), rows, weights, 2, {4, 0}, {});
-        EXPECT_EQ(out[0], inf) << variant.name;
-        EXPECT_EQ(out[1], 0.0F) << variant.name;
-        EXPECT_TRUE(std::isnan(out[2])) << variant.name;
-        EXPECT_EQ(out[3], inf) << variant.name;
+        for (const std::size_t columns : {4U, 200U}) {
+            std::vector<Element> first;
+            std::vector<Element> second;
+            for (std::size_t c = 0; c < columns; ++c) {
+                first.push_back(from_float<Element>(a[c % 4]));
+                second.push_back(from_float<Element>(b[c % 4]));
+            }
+            const void* rows[] = {first.data(), second.data()};
+            const float weights[] = {1.0F, 3e38F};
+            std::vector<Element> out(columns);
+            variant.function(type, type)(out.data(), rows, weights, 2, {columns, 0}, {});
+            for (std::size_t c = 0; c < columns; ++c) {
+                SCOPED_TRACE(::testing::Message() << variant.name << ", column " << c << " of " << columns);
+                const float seen = to_float(out[c]);
+                switch (c % 4) {
+                    case 1: EXPECT_EQ(seen, 0.0F); break;
+                    case 2: EXPECT_TRUE(std::isnan(seen)); break;
+                    default: EXPECT_EQ(seen, INFINITY);
+                }
+            }
+        }
     }
+}
+
+TEST(Reduce, SpecialValuesGoThrough) {
+    expect_special_values<float>(ElementType::float32);
+    expect_special_values<Bfloat16>(ElementType::bfloat16);
+    expect_special_values<Half>(ElementType::half);
 }
 
 TEST(Reduce, ThePortableVariantIsAlwaysThereAndLast) {
