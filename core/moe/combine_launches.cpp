@@ -225,15 +225,16 @@ Result<ComputedRows> CombineLaunches::computed_rows(bool weighted) {
     return computed;
 }
 
-// Sets the rows to send: those of x, or rows that are computed when they are sent. In rings, staged, and where the host
-// sends they must be in memory before.
+// Sets the rows to send: those of x, or rows that are computed when they are sent. Staged, and where the host sends,
+// they must be in memory before.
 Status CombineLaunches::prepare_rows(CombineSend& send, bool weighted) {
     auto computed = computed_rows(weighted);
     if (!computed.ok()) return computed.status();
     if (!computed.value().any()) return {};
     send.computed = computed.value();
-    if (!config_.streams() && host_served_.empty() && config_.route != CopyRoute::staged) {
-        send.computed.sum.shape.streaming = config_.route == CopyRoute::streaming && send.computed.quantize == nullptr;
+    if (host_served_.empty() && (config_.streams() || config_.route != CopyRoute::staged)) {
+        send.computed.sum.shape.streaming =
+            !config_.streams() && config_.route == CopyRoute::streaming && send.computed.quantize == nullptr;
         return {};
     }
     const Rows rows = routing_.sent().rows;

@@ -129,8 +129,8 @@ extern "C" {
 #define NPUSHMEMX_MOE_RING_AT_RECEIVER 0
 #define NPUSHMEMX_MOE_RING_AT_SENDER 1
 
-/* Copy routes in mode direct and in dispatch; the other modes have one route. All give the same result; each PE may
- * choose its own.
+/* Copy routes in mode direct and in dispatch. In the other modes a combine has one route, but with STREAMING the
+ * receiver puts rows into its slots by such stores. All give the same result; each PE may choose its own.
  */
 #define NPUSHMEMX_MOE_COPY_AUTO 0     /* chosen by sizes and cache */
 #define NPUSHMEMX_MOE_COPY_STAGED 1   /* through the unified buffer, as on a device */
@@ -223,8 +223,8 @@ typedef struct npushmemx_moe_traffic {
  * consecutive calls need neither clearing nor a barrier between them; in modes stream and chunked also the rings; with
  * a capacity also that many rows of the dispatch, with fixed slots twice local_experts * ranks * max_tokens rows, or
  * with one row per rank twice ranks * max_tokens. If the dispatch quantizes, create also takes private memory for
- * max_tokens quantized rows. Combines that send sums or quantized rows through rings, staged, or to PEs whose memory is
- * not mapped also take private memory for the rows they send, and for quantized sums a row of floats for each core; it
+ * max_tokens quantized rows. Combines that send sums or quantized rows staged, or to PEs whose memory is not mapped,
+ * also take private memory for the rows they send, and for quantized sums a row of floats for each core; it
  * grows as needed, and without it a combine fails with NPUSHMEM_E_MEMORY. On failure *handle is NULL, on every PE. */
 NPUSHMEM_API int npushmemx_moe_create(const npushmemx_moe_config_t* config, npushmemx_moe_t** handle);
 

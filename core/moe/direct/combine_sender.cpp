@@ -26,7 +26,7 @@ const std::byte* row_address(const CombineSend& send, std::uint64_t row) {
 
 // Computes the rows of a fragment of send.computed; target(row) is the address of the result.
 template <class Target>
-void compute_rows(const Core& core, const CombineSend& send, Fragment fragment, const Target& target) {
+void compute_each(const Core& core, const CombineSend& send, Fragment fragment, const Target& target) {
     const ComputedRows& computed = send.computed;
     const std::uint64_t begin = fragment.first.value();
     const std::uint64_t end = (fragment.first + fragment.count).value();
@@ -105,7 +105,7 @@ public:
         : core_(core), send_(send), remote_(core.remote(send.region, destination)) {}
 
     void put(Fragment fragment) {
-        compute_rows(core_, send_, fragment, [&](std::uint64_t row) {
+        compute_each(core_, send_, fragment, [&](std::uint64_t row) {
             return remote_ + send_.layout.slot(send_.epoch, slot_of(core_, send_, row)).value();
         });
     }
@@ -276,12 +276,17 @@ CombineSend send_from(const CombinePlan& plan, const SlotLayout& layout) {
     return send;
 }
 
+void compute_rows(const Core& core, const CombineSend& send, Fragment fragment, std::byte* target, std::size_t step) {
+    compute_each(core, send, fragment,
+                 [&](std::uint64_t row) { return target + (row - fragment.first.value()) * step; });
+}
+
 void moe_combine_compute_rows(Core& core, const CombineSend& send, std::uint64_t rows, std::byte* target) {
     const auto cores = static_cast<std::uint64_t>(core.count());
     const auto index = static_cast<std::uint64_t>(core.index());
     const std::uint64_t first = rows * index / cores;
-    compute_rows(core, send, {Rows{first}, Rows{rows * (index + 1) / cores - first}},
-                 [&](std::uint64_t row) { return target + bytes_of(Rows{row}, send.layout.row_bytes()).value(); });
+    const std::size_t row = send.layout.row_bytes().value();
+    compute_rows(core, send, {Rows{first}, Rows{rows * (index + 1) / cores - first}}, target + first * row, row);
 }
 
 std::uint64_t* own_signal(const CombineSend& send, int rank) {

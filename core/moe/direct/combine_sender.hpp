@@ -37,7 +37,7 @@ struct ComputedRows {
 struct CombineSend {
     const std::byte* x = nullptr;
     ComputedRows computed;                       // from x; a sender without host_served and not in route staged
-                                                 // computes them when it sends, moe_combine_compute_rows before
+                                                 // computes them where they go, moe_combine_compute_rows before
     const std::int32_t* offset_table = nullptr;  // [num_local_experts, num_ranks]
     const std::int32_t* length_table = nullptr;  // same
     const std::uint32_t* slots = nullptr;        // [rows to send]
@@ -54,6 +54,10 @@ struct CombineSend {
 // Fills the fields that follow from the plan and the layout; the caller sets x, region, epoch and the others. The
 // result points into the plan.
 CombineSend send_from(const CombinePlan& plan, const SlotLayout& layout);
+
+// Computes the rows of a fragment of send.computed, one each `step` bytes from `target` on; none in gaps.
+void compute_rows(const npu::Core& core, const CombineSend& send, Fragment fragment, std::byte* target,
+                  std::size_t step);
 
 // Kernel, for any number of cores: computes `rows` rows of send.computed, contiguously; none in gaps.
 void moe_combine_compute_rows(npu::Core& core, const CombineSend& send, std::uint64_t rows, std::byte* target);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/moe/common/nontemporal_copy.hpp"
 #include "core/moe/common/staged_copy.hpp"
 #include "core/moe/stream/row_order.hpp"
 #include "npushmem/npu/error.hpp"
@@ -14,23 +15,27 @@ namespace {
 
 using npu::Core;
 
-// Copies rows from x into the ring.
+// Copies rows from x into the ring, or computes them there.
 class RowPort : public CoreRingSenderPort {
 public:
     RowPort(Core& core, const StreamCombine& work, int destination)
         : CoreRingSenderPort(core, work.rings, destination),
           core_(core),
+          send_(work.send),
           ring_(work.rings.ring_to(core.my_pe(), destination)),
           row_(work.send.layout.row_bytes().value()),
           step_(ring_step(work.send.layout.row_bytes()).value()),
           holder_(work.rings.holder_to(core.my_pe(), destination)) {}
 
     // Sets the rows for the next write.
-    void stage(const std::byte* first) { first_ = first; }
+    void stage(std::uint64_t first) { first_ = first; }
 
     void copy(const RingPiece& piece) {
-        const std::byte* source = first_ + piece.from / step_ * row_;
+        const Rows first{first_ + piece.from / step_};
         const std::uint64_t rows = piece.bytes / step_;
+        if (send_.computed.any())
+            return compute_rows(core_, send_, {first, Rows{rows}}, core_.remote(ring_ + piece.at, holder_), step_);
+        const std::byte* source = send_.x + bytes_of(first, Bytes{row_}).value();
         if (row_ == step_) return core_.put(ring_ + piece.at, source, piece.bytes, holder_);
         for (std::uint64_t i = 0; i < rows; ++i) {
             core_.put(ring_ + piece.at + i * step_, source + i * row_, row_, holder_);
@@ -39,8 +44,9 @@ public:
 
 private:
     Core& core_;
+    const CombineSend& send_;
     std::byte* ring_;
-    const std::byte* first_ = nullptr;
+    std::uint64_t first_ = 0;
     std::uint64_t row_;
     std::uint64_t step_;
     int holder_;
@@ -73,7 +79,7 @@ public:
         while (row < end) {
             if (reserved_ == 0) begin_batch();
             const std::uint64_t rows = std::min(end - row, reserved_);
-            port_.stage(work_.send.x + bytes_of(Rows{row}, work_.send.layout.row_bytes()).value());
+            port_.stage(row);
             ring_.write(Bytes{rows * step_});
             row += rows;
             left_ -= rows;
@@ -159,11 +165,14 @@ void send_stream(Core& core, const StreamCombine& work, int destination, std::ui
 void place_row(Core& core, const StreamCombine& work, int source, std::uint32_t slot, const std::byte* from) {
     std::byte* to = work.send.region + work.send.layout.slot(work.send.epoch, slot).value();
     const std::uint64_t row = work.send.layout.row_bytes().value();
-    if (work.rings.pulls()) return core.get(to, from, row, source);
+    const int holder = work.rings.holder_from(core.my_pe(), source);
+    if (work.send.route == CopyRoute::streaming) return copy_nontemporal(to, core.remote(from, holder), row);
+    if (work.rings.pulls()) return core.get(to, from, row, holder);
     core.put(to, from, row, core.my_pe());
 }
 
-// Puts the rows of a piece of the ring into their slots. Returns their number.
+// Puts the rows of a piece of the ring into their slots; a nontemporal_fence() must follow in route streaming. Returns
+// their number.
 std::uint64_t place_rows(Core& core, const StreamCombine& work, int source, const RingPiece& piece,
                          const std::uint32_t* slots) {
     const CombineSend& send = work.send;
@@ -193,6 +202,7 @@ void receive_stream(Core& core, const StreamCombine& work, int source, std::uint
         if (!there.ok()) fail(work, there.status());
         receiver.pieces(there.value(),
                         [&](const RingPiece& piece) { slots += place_rows(core, work, source, piece, slots); });
+        if (work.send.route == CopyRoute::streaming) nontemporal_fence();
         receiver.take(there.value());
         left -= there.value().value();
     }
