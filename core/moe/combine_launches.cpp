@@ -113,7 +113,8 @@ Reduction reduction_of(const CombineConfig& config) {
     const ReduceFunction function = config.combine_type == NarrowType::none
                                         ? best_reduce(config.input, config.output)
                                         : best_narrow(config.combine_type, config.output).reduce;
-    return {function, shape_of(config)};
+    return {function, shape_of(config), config.route == CopyRoute::staged && config.combine_type == NarrowType::none,
+            config.input, config.output};
 }
 
 }  // namespace
@@ -212,7 +213,8 @@ Result<ComputedRows> CombineLaunches::computed_rows(bool weighted) {
         computed.parts = rows->parts.data();
         computed.weights = weighted ? rows->weights.data() : ones_.data();
         const ElementType type = quantizes ? ElementType::float32 : config_.input;
-        computed.sum = {best_reduce(config_.input, type), shape_of(config_)};
+        const bool staged = config_.route == CopyRoute::staged && !config_.streams() && !quantizes;
+        computed.sum = {best_reduce(config_.input, type), shape_of(config_), staged, config_.input, type};
     }
     if (!quantizes) return computed;
     computed.quantize =

@@ -133,7 +133,7 @@ extern "C" {
  * receiver puts rows into its slots by such stores. All give the same result; each PE may choose its own.
  */
 #define NPUSHMEMX_MOE_COPY_AUTO 0     /* chosen by sizes and cache */
-#define NPUSHMEMX_MOE_COPY_STAGED 1   /* through the unified buffer, as on a device */
+#define NPUSHMEMX_MOE_COPY_STAGED 1   /* through the unified buffer, as on a device; so are sums, if not quantized */
 #define NPUSHMEMX_MOE_COPY_ORDINARY 2 /* directly to the slot, ordinary stores */
 #define NPUSHMEMX_MOE_COPY_STREAMING                                      \
     3 /* directly to the slot, stores that bypass the caches; rows that a \

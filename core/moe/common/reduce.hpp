@@ -33,6 +33,10 @@ using ReduceFunction = void (*)(void* out, const void* const* rows, const float*
 struct Reduction {
     ReduceFunction function = nullptr;
     SumShape shape;
+    // Through the unified buffer (staged_sums.hpp), from and to these types, instead of by the function.
+    bool staged = false;
+    ElementType input = ElementType::bfloat16;
+    ElementType output = ElementType::bfloat16;
 };
 
 // The rows of one sum.

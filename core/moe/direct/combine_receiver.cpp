@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/moe/common/rank_agreement.hpp"
+#include "core/moe/common/staged_sums.hpp"
 #include "npushmem/npu/error.hpp"
 
 namespace npushmem::moe {
@@ -61,10 +62,12 @@ void reduce_share(Core& core, const CombineReceive& receive, const TokenRange& r
     const auto index = static_cast<std::uint64_t>(core.index());
     const std::uint64_t first = range.begin.value();
     const std::uint64_t tokens = range.end.value() - first;
-    reduce_each(
-        receive.reduction, first + tokens * index / cores, first + tokens * (index + 1) / cores,
-        [&](std::uint64_t token, WeightedRows& rows) { gather_rows(receive, token, rows); },
-        [&](std::uint64_t token) { return receive.out + receive.out_row.value() * token; }, [](std::uint64_t) {});
+    const std::uint64_t begin = first + tokens * index / cores;
+    const std::uint64_t end = first + tokens * (index + 1) / cores;
+    const auto gather = [&](std::uint64_t token, WeightedRows& rows) { gather_rows(receive, token, rows); };
+    const auto target = [&](std::uint64_t token) { return receive.out + receive.out_row.value() * token; };
+    if (receive.reduction.staged) return staged_sums(core, receive.reduction, begin, end, gather, target);
+    reduce_each(receive.reduction, begin, end, gather, target, [](std::uint64_t) {});
 }
 
 }  // namespace npushmem::moe

@@ -6,6 +6,7 @@
 #include "core/moe/common/combine_plan.hpp"
 #include "core/moe/common/nontemporal_copy.hpp"
 #include "core/moe/common/staged_copy.hpp"
+#include "core/moe/common/staged_sums.hpp"
 
 namespace npushmem::moe {
 
@@ -26,7 +27,7 @@ const std::byte* row_address(const CombineSend& send, std::uint64_t row) {
 
 // Computes the rows of a fragment of send.computed; target(row) is the address of the result.
 template <class Target>
-void compute_each(const Core& core, const CombineSend& send, Fragment fragment, const Target& target) {
+void compute_each(Core& core, const CombineSend& send, Fragment fragment, const Target& target) {
     const ComputedRows& computed = send.computed;
     const std::uint64_t begin = fragment.first.value();
     const std::uint64_t end = (fragment.first + fragment.count).value();
@@ -42,6 +43,7 @@ void compute_each(const Core& core, const CombineSend& send, Fragment fragment, 
             rows.add(address(computed.parts[i]), computed.weights[computed.parts[i]]);
         }
     };
+    if (computed.sum.staged) return staged_sums(core, computed.sum, begin, end, gather, target);
     if (computed.quantize == nullptr)
         return reduce_each(computed.sum, begin, end, gather, target, [](std::uint64_t) {});
     float* const floats = computed.floats + static_cast<std::size_t>(core.index()) * computed.narrow.hidden();
@@ -276,7 +278,7 @@ CombineSend send_from(const CombinePlan& plan, const SlotLayout& layout) {
     return send;
 }
 
-void compute_rows(const Core& core, const CombineSend& send, Fragment fragment, std::byte* target, std::size_t step) {
+void compute_rows(Core& core, const CombineSend& send, Fragment fragment, std::byte* target, std::size_t step) {
     compute_each(core, send, fragment,
                  [&](std::uint64_t row) { return target + (row - fragment.first.value()) * step; });
 }

@@ -56,8 +56,7 @@ struct CombineSend {
 CombineSend send_from(const CombinePlan& plan, const SlotLayout& layout);
 
 // Computes the rows of a fragment of send.computed, one each `step` bytes from `target` on; none in gaps.
-void compute_rows(const npu::Core& core, const CombineSend& send, Fragment fragment, std::byte* target,
-                  std::size_t step);
+void compute_rows(npu::Core& core, const CombineSend& send, Fragment fragment, std::byte* target, std::size_t step);
 
 // Kernel, for any number of cores: computes `rows` rows of send.computed, contiguously; none in gaps.
 void moe_combine_compute_rows(npu::Core& core, const CombineSend& send, std::uint64_t rows, std::byte* target);

@@ -7,17 +7,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/moe/common/reduce.hpp"
 #include "core/moe/dispatch/dispatch_kernel.hpp"
 #include "core/moe/stream/row_order.hpp"
 #include "core/moe/stream/stream_combine.hpp"
@@ -190,7 +186,7 @@ private:
         receive.top_k = case_.routing.top_k;
         receive.out = reinterpret_cast<std::byte*>(out_[at].data());
         receive.out_row = row;
-        receive.reduction = {reduce_by_copies, {columns, 0}};
+        receive.reduction = {nullptr, {columns, 0}, true, ElementType::float32, ElementType::float32};
         return receive;
     }
 
@@ -206,41 +202,6 @@ private:
                 case_.mode != CombineMode::direct};
     }
 
-    // The reduction reads rows where the checker does not see it. This one copies them into the unified buffer first.
-    static void reduce_by_copies(void* out, const void* const* rows, const float* weights, std::size_t count,
-                                 const SumShape& shape, std::span<const void* const>) {
-        Core& core = *reducing().at(out);
-        const std::size_t mark = core.ub_used();
-        std::array<const void*, max_top_k> copies{};
-        for (std::size_t i = 0; i < count; ++i) {
-            const auto copy = core.ub_alloc<float>(shape.columns);
-            core.data_copy(copy, npu::gm(static_cast<const float*>(rows[i]), shape.columns), shape.columns);
-            copies[i] = copy.data();
-        }
-        core.set_flag<Pipe::copy_in, Pipe::scalar>(5);
-        core.wait_flag<Pipe::copy_in, Pipe::scalar>(5);
-        best_reduce(ElementType::float32, ElementType::float32)(out, copies.data(), weights, count, shape, {});
-        core.ub_release(mark);
-    }
-
-    // By row of the output: the core that computes it.
-    static std::map<const void*, Core*>& reducing() {
-        static std::map<const void*, Core*> cores;
-        return cores;
-    }
-
-    void register_rows(Core& core) {
-        const auto count = static_cast<std::uint64_t>(core.count());
-        const auto index = static_cast<std::uint64_t>(core.index());
-        std::vector<float>& out = out_[static_cast<std::size_t>(core.my_pe())];
-        for (std::uint64_t chunk = 0; chunk < case_.chunks(); ++chunk) {
-            const std::uint64_t first = chunk * case_.chunk();
-            const std::uint64_t tokens = std::min(case_.chunk(), case_.tokens() - first);
-            for (std::uint64_t i = tokens * index / count; i < tokens * (index + 1) / count; ++i)
-                reducing()[out.data() + (first + i) * columns] = &core;
-        }
-    }
-
     // Launches on a stream follow each other. `busy`: the core has done something.
     static void end_launch(Core& core, bool busy = true) {
         if (busy) core.quiet();
@@ -248,7 +209,6 @@ private:
     }
 
     void run_core(Core& core, const Combine& combine_kernel) {
-        register_rows(core);
         std::uint64_t call = 0;
         for (std::uint64_t layer = 1; layer <= case_.layers; ++layer) {
             const DispatchWork dispatched = dispatch_of(core.my_pe(), layer);
