@@ -64,9 +64,9 @@ moe::CopyRoute route_of(std::int32_t copy, moe::Rows rows, moe::Bytes row) {
 // Of a configuration that may be invalid.
 void choose_routes(moe::CombineConfig& config, std::int32_t copy, int ranks) {
     if (!config.validate().ok()) return;
-    const moe::Rows rows = config.transport(ranks).slots();
-    config.route = route_of(copy, rows, config.returned_row());
-    config.dispatch_route = route_of(copy, rows, config.dispatched_row());
+    const moe::CombineConfig transport = config.transport(ranks);
+    config.route = route_of(copy, transport.chunk_slots(), config.returned_row());
+    config.dispatch_route = route_of(copy, transport.slots(), config.dispatched_row());
 }
 
 std::int32_t copy_of(moe::CopyRoute route) {

@@ -108,13 +108,17 @@ Bytes output_row_bytes(const CombineConfig& config) {
 
 SumShape shape_of(const CombineConfig& config) { return {config.narrow().hidden(), config.narrow().block()}; }
 
+// True if sums are computed in the unified buffer.
+bool stages_sums(const CombineConfig& config) {
+    return config.route == CopyRoute::staged && !config.streams() && config.combine_type == NarrowType::none;
+}
+
 // The sum of the rows that return to a token.
 Reduction reduction_of(const CombineConfig& config) {
     const ReduceFunction function = config.combine_type == NarrowType::none
                                         ? best_reduce(config.input, config.output)
                                         : best_narrow(config.combine_type, config.output).reduce;
-    return {function, shape_of(config), config.route == CopyRoute::staged && config.combine_type == NarrowType::none,
-            config.input, config.output};
+    return {function, shape_of(config), stages_sums(config), config.input, config.output};
 }
 
 }  // namespace
@@ -213,8 +217,7 @@ Result<ComputedRows> CombineLaunches::computed_rows(bool weighted) {
         computed.parts = rows->parts.data();
         computed.weights = weighted ? rows->weights.data() : ones_.data();
         const ElementType type = quantizes ? ElementType::float32 : config_.input;
-        const bool staged = config_.route == CopyRoute::staged && !config_.streams() && !quantizes;
-        computed.sum = {best_reduce(config_.input, type), shape_of(config_), staged, config_.input, type};
+        computed.sum = {best_reduce(config_.input, type), shape_of(config_), stages_sums(config_), config_.input, type};
     }
     if (!quantizes) return computed;
     computed.quantize =

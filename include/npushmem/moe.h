@@ -129,11 +129,11 @@ extern "C" {
 #define NPUSHMEMX_MOE_RING_AT_RECEIVER 0
 #define NPUSHMEMX_MOE_RING_AT_SENDER 1
 
-/* Copy routes in mode direct and in dispatch. In the other modes a combine has one route, but with STREAMING the
- * receiver puts rows into its slots by such stores. All give the same result; each PE may choose its own.
- */
-#define NPUSHMEMX_MOE_COPY_AUTO 0     /* chosen by sizes and cache */
-#define NPUSHMEMX_MOE_COPY_STAGED 1   /* through the unified buffer, as on a device; so are sums, if not quantized */
+/* Copy routes in mode direct and in dispatch. The other modes have one route, in which a receiver puts rows into its
+ * slots; with STREAMING it does so by such stores. All give the same result; each PE may choose its own. */
+#define NPUSHMEMX_MOE_COPY_AUTO 0 /* chosen by sizes and cache */
+#define NPUSHMEMX_MOE_COPY_STAGED \
+    1 /* through the unified buffer, as on a device; in mode direct so are sums, if not quantized */
 #define NPUSHMEMX_MOE_COPY_ORDINARY 2 /* directly to the slot, ordinary stores */
 #define NPUSHMEMX_MOE_COPY_STREAMING                                      \
     3 /* directly to the slot, stores that bypass the caches; rows that a \

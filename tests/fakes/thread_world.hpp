@@ -118,6 +118,7 @@ public:
         return {};
     }
     Status fetch(void* target, const std::byte* symmetric, moe::Bytes size, int pe) override {
+        if (!failing_fetches_.ok()) return failing_fetches_;
         std::memcpy(target, world_.base(pe) + (symmetric - world_.base(pe_)), size.value());
         return {};
     }
@@ -129,20 +130,29 @@ public:
         return expected;
     }
 
+    // A put arrives as late as it may: with a signal or an addition to the same PE behind a fence, or at quiet.
     void put(std::byte* symmetric, const std::byte* source, moe::Bytes size, int pe) override {
-        std::memcpy(there(symmetric, pe), source, size.value());
+        pending_.push_back({pe, there(symmetric, pe), source, size.value(), false});
         ++puts_;
         ++puts_by_size_[size.value()];
     }
     void add(std::uint64_t* symmetric, std::uint64_t value, int pe) override {
+        arrive([&](const Put& put) { return put.pe == pe && put.is_fenced; });
         __atomic_fetch_add(there(symmetric, pe), value, __ATOMIC_ACQ_REL);
     }
-    void fence() override {}
+    void fence() override {
+        for (Put& put : pending_) put.is_fenced = true;
+    }
     void signal(std::uint64_t* symmetric, std::uint64_t value, int pe) override {
+        arrive([&](const Put& put) { return put.pe == pe && put.is_fenced; });
+        if (pe == no_signals_to_) return;
         // Release: pairs with the acquire of the peer's wait.
         __atomic_store_n(there(symmetric, pe), value, __ATOMIC_RELEASE);
     }
-    Status quiet() override { return {}; }
+    Status quiet() override {
+        arrive([](const Put&) { return true; });
+        return {};
+    }
     Status wait(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override {
         const auto begin = std::chrono::steady_clock::now();
         while (!ready()) {
@@ -152,6 +162,9 @@ public:
         }
         return {};
     }
+    // Faults, until they are taken back: signals to that PE get lost (-1: none), and fetches fail (ok: none).
+    void lose_signals_to(int pe) { no_signals_to_ = pe; }
+    void fail_fetches(const Status& with) { failing_fetches_ = with; }
     // Number of rows sent by put().
     [[nodiscard]] int puts() const { return puts_; }
     [[nodiscard]] int puts_of(std::size_t bytes) const {
@@ -165,8 +178,25 @@ private:
         return reinterpret_cast<T*>(world_.base(pe) + (reinterpret_cast<std::byte*>(symmetric) - world_.base(pe_)));
     }
 
+    struct Put {
+        int pe;
+        std::byte* target;
+        const std::byte* source;
+        std::size_t bytes;
+        bool is_fenced;
+    };
+    template <class Which>
+    void arrive(const Which& which) {
+        for (const Put& put : pending_)
+            if (which(put)) std::memcpy(put.target, put.source, put.bytes);
+        std::erase_if(pending_, which);
+    }
+
     ThreadWorld& world_;
     int pe_;
+    std::vector<Put> pending_;
+    int no_signals_to_ = -1;
+    Status failing_fetches_;
     int puts_ = 0;
     std::map<std::size_t, int> puts_by_size_;
     std::size_t used_ = 0;

@@ -41,7 +41,9 @@ void declare_options(CLI::App& app, CombineOptions& options) {
                    "Rows that travel: one for each choice of a token, or one for each PE that holds any of its experts")
         ->check(CLI::IsMember({"choice", "rank"}))
         ->capture_default_str();
-    app.add_option("--copy", options.copy, "Copy route of mode direct and of dispatch")
+    app.add_option(
+           "--copy", options.copy,
+           "Copy route of mode direct and of dispatch; streaming also selects how the other modes put rows into slots")
         ->check(CLI::IsMember({"auto", "staged", "ordinary", "streaming"}))
         ->capture_default_str();
     app.add_option("--zipf", options.zipf, "Skew of generated routing")->capture_default_str();

@@ -112,7 +112,7 @@ template <>
     const std::uint32_t clamped = magnitude < 0x38800000U ? magnitude : 0x38800000U;
     const std::uint32_t tiny = std::bit_cast<std::uint32_t>(std::bit_cast<float>(clamped) + 0.5F) - 0x3F000000U;
     const std::uint32_t normal = ((magnitude + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13) - (112U << 10);
-    const std::uint32_t huge = magnitude > 0x7F800000U ? 0x7E00U : 0x7C00U;
+    const std::uint32_t huge = magnitude > 0x7F800000U ? 0x7E00U | (magnitude >> 13 & 0x3FFU) : 0x7C00U;
     const std::uint32_t finite = magnitude < 0x38800000U ? tiny : normal;
     return {static_cast<std::uint16_t>(sign | (magnitude >= 0x477FF000U ? huge : finite))};
 }

@@ -102,8 +102,8 @@ struct FloatVectors {
         const Bits clamped = magnitude < 0x38800000U ? magnitude : magnitude - magnitude + 0x38800000U;
         const Bits tiny = reinterpret_cast<Bits>(reinterpret_cast<Float>(clamped) + 0.5F) - 0x3F000000U;
         const Bits normal = ((magnitude + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13) - (112U << 10);
-        const Bits nan = magnitude - magnitude + 0x7E00U;
-        const Bits huge = magnitude > 0x7F800000U ? nan : nan - 0x200U;
+        const Bits infinite = magnitude - magnitude + 0x7C00U;
+        const Bits huge = magnitude > 0x7F800000U ? (magnitude >> 13 & 0x3FFU) | 0x7E00U : infinite;
         const Bits finite = magnitude < 0x38800000U ? tiny : normal;
         put_short(to, (bits >> 16 & 0x8000U) | (magnitude >= 0x477FF000U ? huge : finite));
     }

@@ -84,12 +84,12 @@ struct Vector : FloatVectors<Lanes> {
         }
     }
 
-    using AnyBits [[gnu::may_alias]] = Bits;
-    // `streaming`: past the caches; `to` is aligned to the vector.
-    template <bool streaming>
-    [[gnu::always_inline]] static void put(void* to, const Bits& value) {
+    // `streaming`: past the caches; `to` is aligned to the value.
+    template <bool streaming, class Value>
+    [[gnu::always_inline]] static void put(void* to, const Value& value) {
         if constexpr (streaming) {
-            asm("vmovntdq %1, %0" : "=m"(*static_cast<AnyBits*>(to)) : "v"(value));
+            using AtAnyType [[gnu::may_alias]] = Value;
+            asm("vmovntdq %1, %0" : "=m"(*static_cast<AtAnyType*>(to)) : "v"(value));
         } else {
             std::memcpy(to, &value, sizeof value);
         }
@@ -104,13 +104,10 @@ struct Vector : FloatVectors<Lanes> {
             round(high, two[1]);
             put<streaming>(to, low >> 16 | (high & 0xFFFF0000U));
         } else {
-            std::array<Output, 2 * lanes> elements;
-            store(elements.data(), two[0]);
-            store(elements.data() + lanes, two[1]);
-            for (std::size_t done = 0; done < 2 * lanes; done += sizeof(Bits) / sizeof(Output)) {
-                Bits bits;
-                get(bits, elements.data() + done);
-                put<streaming>(to + done, bits);
+            for (std::size_t i = 0; i < 2; ++i) {
+                std::conditional_t<sizeof(Output) == sizeof(float), Bits, typename Base::Short> stored;
+                store(reinterpret_cast<Output*>(&stored), two[i]);
+                put<streaming>(to + i * lanes, stored);
             }
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Weighted sums of rows through the unified buffer of a core: the form of a reduction that runs on a device. It gives
-// the same bits as a ReduceFunction.
+// the same bits as a ReduceFunction, but another one of several NaNs may remain.
 #pragma once
 
 #include <cstddef>

@@ -36,8 +36,9 @@ struct ComputedRows {
 // unchanged until the launch ends.
 struct CombineSend {
     const std::byte* x = nullptr;
-    ComputedRows computed;                       // from x; a sender without host_served and not in route staged
-                                                 // computes them where they go, moe_combine_compute_rows before
+    ComputedRows computed;                       // from x; a sender without host_served computes them where they go,
+                                                 // but in mode direct and route staged moe_combine_compute_rows does
+                                                 // before
     const std::int32_t* offset_table = nullptr;  // [num_local_experts, num_ranks]
     const std::int32_t* length_table = nullptr;  // same
     const std::uint32_t* slots = nullptr;        // [rows to send]

@@ -120,8 +120,10 @@ void Dispatch::prepare_rows(const RankRouting& own) {
     rows_.plan = empty_plan(placement_, memory_.my_pe());
     if (config_.rows_per == RowsPer::choice) return;
     rows_.own = route_to_ranks(own, config_.top_k, ExpertPlacement(config_.experts, memory_.n_pes()));
+    const std::vector<std::uint32_t> slots = slots_by_rank(rows_.own, memory_.n_pes());
     row_choices_.clear();
-    append_choices(row_choices_, slots_by_rank(rows_.own, memory_.n_pes()), transport_.top_k, own, config_.top_k);
+    append_choices(row_choices_, slots, transport_.top_k, own, config_.top_k);
+    through_relays_ = rows_through_relays(fan_out_, rows_.own, slots, transport_.top_k);
 }
 
 // The rows to send: those of `in`, or quantized ones, once for each token.
@@ -167,7 +169,7 @@ Status Dispatch::start(const std::byte* in, const RankRouting& own, const Status
     work.experts = sent.experts.data();
     work.choices = sent.experts.size();
     work.row_choices = config_.rows_per == RowsPer::rank ? row_choices_.data() : nullptr;
-    results_.use_next(work, rows_.plan, rows_through_relays(fan_out_, rows_.own, transport_.top_k));
+    results_.use_next(work, rows_.plan, std::move(through_relays_));
     return launch(work);
 }
 
@@ -299,8 +301,8 @@ Status Dispatch::await(std::span<const std::int32_t> ranks, Word word, const cha
         },
         config_.timeout);
     if (!waited.ok())
-        return waited.within(fmt::format("dispatch, call {}: rank {} waits for the {} of rank {}", epoch_,
-                                         memory_.my_pe(), what, *next));
+        return waited.within(
+            fmt::format("dispatch, call {}: rank {} waits for the {} rank {}", epoch_, memory_.my_pe(), what, *next));
     if (next == ranks.end() || !is_missing(*next)) return {};
     return {Code::aborted,
             fmt::format("dispatch, call {}: rank {} has aborted; its own error names the cause", epoch_, *next)};
@@ -318,7 +320,7 @@ Status Dispatch::copy_from_relays() {
     if (peers.empty()) return {};
     if (Status s = signal(peers, &DispatchLayout::relayed); !s.ok()) return s;
     if (work_.cached && results_.current().relayed.empty()) return {};
-    if (Status s = await(peers, &DispatchLayout::relayed, "rows from other hosts"); !s.ok()) return s;
+    if (Status s = await(peers, &DispatchLayout::relayed, "arrival of the rows of other hosts at"); !s.ok()) return s;
     if (!work_.cached) {
         auto found = find_relayed_rows(fan_out_, memory_, work_, rows_, config_);
         if (!found.ok()) return found.status();
@@ -327,7 +329,7 @@ Status Dispatch::copy_from_relays() {
     if (Status s = copy_relayed_rows(memory_, work_, results_.current().relayed); !s.ok()) return s;
     // The peers' slots have been read, which they clear for the next call.
     if (!config_.audit || work_.cached) return {};
-    return signal_and_await(peers, &DispatchLayout::fetched, "end");
+    return signal_and_await(peers, &DispatchLayout::fetched, "end of");
 }
 
 Status Dispatch::fetch_all(std::vector<float>& replies, std::size_t each) {
@@ -346,9 +348,9 @@ Status Dispatch::fetch_all(std::vector<float>& replies, std::size_t each) {
 }
 
 Status Dispatch::fetch_replies(std::vector<float>& replies, std::size_t each) {
-    Status status = signal_and_await(others_, &DispatchLayout::replied, "gradients");
+    Status status = signal_and_await(others_, &DispatchLayout::replied, "gradients of");
     if (status.ok()) status = fetch_all(replies, each);
-    if (status.ok() && config_.audit) status = signal_and_await(others_, &DispatchLayout::fetched, "end");
+    if (status.ok() && config_.audit) status = signal_and_await(others_, &DispatchLayout::fetched, "end of");
     return status.ok() ? status : abort_call(status);
 }
 

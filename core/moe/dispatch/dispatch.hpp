@@ -118,7 +118,8 @@ private:
     decltype(NarrowFunctions::quantize) quantize_;
     PrivateRows quantized_;  // this rank's tokens in the dispatch type; empty if it does not quantize them
     ReceivedRows rows_;
-    std::vector<Choice> row_choices_;  // one row per rank: of the rows that this rank sends
+    std::vector<Choice> row_choices_;           // one row per rank: of the rows that this rank sends
+    std::vector<std::uint8_t> through_relays_;  // the same; see rows_through_relays()
     std::vector<std::int64_t> rows_to_expert_;
     std::vector<std::int32_t> others_;  // all ranks but this one
     RowFanOut fan_out_;

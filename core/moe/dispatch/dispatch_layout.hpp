@@ -33,6 +33,10 @@
 // returned from epoch e + 1, so it has seen q's signal of that epoch, which q sends in its call e + 1, which releases
 // the x of e.
 //
+// One row per rank: other ranks may copy rows and read slots of epoch e in the memory of q, their relay
+// (row_fan_out.hpp). They have done so before their record of the next epoch, packed, or their signal of it, fixed. A
+// rank puts no row over these before it has seen that of every rank, not only that of q.
+//
 // A cached call sends rows with the places of an earlier call. Its records have no counts, and neither slots nor
 // choices travel. combine_backward puts weights in the place of the slots, and answers there, or in the place of the
 // choices, with the weights' gradients. Replies stay until all have fetched them: a rank signals its next call only
@@ -88,7 +92,9 @@ public:
         return of_rank_ * static_cast<std::uint64_t>(rank);
     }
     // Where an expert's rows may begin if those of the expert before end at `row`.
-    [[nodiscard]] constexpr std::uint64_t next(std::uint64_t row) const { return rounded_up(row, alignment_); }
+    [[nodiscard]] constexpr std::uint64_t next(std::uint64_t row) const {
+        return alignment_ == 1 ? row : rounded_up(row, alignment_);  // without a division
+    }
     // Fixed: where the next expert's rows begin if this one's begin at `first`.
     [[nodiscard]] constexpr std::uint64_t next_fixed(std::uint64_t first, std::int32_t ranks) const {
         return next(first + of_rank(ranks));

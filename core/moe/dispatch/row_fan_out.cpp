@@ -11,31 +11,34 @@ namespace {
 
 constexpr unsigned bits_per_byte = 8;
 
-// The rows of one source at the ranks of this group, in the order of tokens.
+// Where rows are at the ranks of this group.
 class RowsAtRelays {
 public:
-    RowsAtRelays(SymmetricMemory& memory, const DispatchWork& work, std::int32_t source)
-        : memory_(memory), work_(work), source_(source), of_rank_(static_cast<std::size_t>(work.layout.ranks())) {}
+    RowsAtRelays(SymmetricMemory& memory, const DispatchWork& work)
+        : memory_(memory), work_(work), of_rank_(static_cast<std::size_t>(work.layout.ranks())) {}
 
-    // The row of x of `relay` that holds the token's row. Tokens ascend from call to call.
-    Result<std::uint64_t> find(std::int32_t relay, std::uint32_t token) {
+    // The row of x of `relay` that holds the row of the source's token. Sources ascend from call to call, and the
+    // tokens of each.
+    Result<std::uint64_t> find(std::int32_t relay, std::int32_t source, std::uint32_t token) {
         Walk& walk = of_rank_[static_cast<std::size_t>(relay)];
-        if (!walk.is_known)
+        if (walk.slots.empty())
             if (Status s = fetch(walk, relay); !s.ok()) return s;
-        while (walk.next < walk.slots.size() && token_of(walk.slots[walk.next]) < token) ++walk.next;
-        if (walk.next == walk.slots.size() || token_of(walk.slots[walk.next]) != token)
+        while (walk.source < source) begin_next_source(walk, relay);
+        while (walk.next < walk.end && token_of(walk.slots[walk.next]) < token) ++walk.next;
+        if (walk.next == walk.end || token_of(walk.slots[walk.next]) != token)
             return Status{Code::protocol, fmt::format("dispatch, call {}: rank {} should have got the row of token {} "
                                                       "of rank {} for this host, but has not",
-                                                      work_.epoch, relay, token, source_)};
-        return walk.first + walk.next;
+                                                      work_.epoch, relay, token, source)};
+        return walk.next;
     }
 
 private:
+    // Rows from `next` to end - 1 are those of `source` that are left.
     struct Walk {
-        bool is_known = false;
-        std::uint64_t first = 0;
         std::vector<std::uint32_t> slots;
-        std::size_t next = 0;
+        std::int32_t source = -1;
+        std::uint64_t next = 0;
+        std::uint64_t end = 0;
     };
 
     [[nodiscard]] std::uint32_t token_of(std::uint32_t slot) const {
@@ -45,37 +48,37 @@ private:
         std::byte* record = work_.region + work_.layout.record(work_.epoch, source).value();
         return static_cast<std::uint64_t>(DispatchWork::counts_of(record)[relay]);
     }
+    void begin_next_source(Walk& walk, std::int32_t relay) {
+        const ExpertRows& rows = work_.layout.expert_rows();
+        ++walk.source;
+        walk.next = rows.is_fixed() ? rows.of_rank(walk.source) : walk.end;
+        walk.end = walk.next + count(walk.source, relay);
+    }
     Status fetch(Walk& walk, std::int32_t relay) {
-        walk.is_known = true;
-        walk.first = work_.layout.expert_rows().of_rank(source_);
-        if (!work_.layout.expert_rows().is_fixed())
-            for (std::int32_t before = 0; before < source_; ++before) walk.first += count(before, relay);
-        walk.slots.resize(count(source_, relay));
-        return memory_.fetch(walk.slots.data(), reinterpret_cast<const std::byte*>(work_.slots() + walk.first),
+        walk.slots.resize(work_.tables.totals[relay]);
+        return memory_.fetch(walk.slots.data(), reinterpret_cast<const std::byte*>(work_.slots()),
                              bytes_of(Rows{walk.slots.size()}, Bytes{sizeof(std::uint32_t)}), relay);
     }
 
     SymmetricMemory& memory_;
     const DispatchWork& work_;
-    std::int32_t source_;
     std::vector<Walk> of_rank_;
 };
 
 // Appends the rows of one source.
-Status find_rows_of(std::int32_t source, const RowFanOut& fan_out, SymmetricMemory& memory, const DispatchWork& work,
+Status find_rows_of(std::int32_t source, const RowFanOut& fan_out, RowsAtRelays& at_relays, const DispatchWork& work,
                     const ReceivedRows& received, const CombineConfig& config, std::vector<RelayedRow>& found) {
-    const ExpertPlacement placement(config.experts, memory.n_pes());
+    const ExpertPlacement placement(config.experts, work.layout.ranks());
     const auto top_k = static_cast<std::uint64_t>(config.top_k);
     const Fragment rows = received.plan.fragment(0, source);
-    RowsAtRelays at_relays(memory, work, source);
     for (std::uint64_t row = rows.first.value(); row < (rows.first + rows.count).value(); ++row) {
         const std::uint32_t token = received.plan.slots[row] / static_cast<std::uint32_t>(work.top_k);
         TokenRanks ranks;
         for (const Choice& choice : std::span(received.choices).subspan(row * top_k, top_k))
             if (choice.expert >= 0) ranks.insert(placement.rank_of(choice.expert));
         const std::int32_t relay = fan_out.relay_from(source, token, ranks.all());
-        if (relay == memory.my_pe()) continue;
-        const auto relay_row = at_relays.find(relay, token);
+        if (relay == fan_out.self()) continue;
+        const auto relay_row = at_relays.find(relay, source, token);
         if (!relay_row.ok()) return relay_row.status();
         found.push_back({row, relay_row.value(), relay});
     }
@@ -87,10 +90,11 @@ std::vector<std::int32_t> group_ranks(const std::vector<std::vector<bool>>& mapp
     std::vector<std::int32_t> group(mapped.size());
     std::vector<std::size_t> firsts;
     for (std::size_t rank = 0; rank < mapped.size(); ++rank) {
-        const auto first = std::ranges::find_if(
-            firsts, [&](std::size_t other) { return mapped[rank][other] && mapped[rank] == mapped[other]; });
+        const auto first = std::ranges::find_if(firsts, [&](std::size_t other) {
+            return mapped[rank][other] && mapped[rank][rank] && mapped[rank] == mapped[other];
+        });
         group[rank] = static_cast<std::int32_t>(first == firsts.end() ? rank : *first);
-        if (first == firsts.end() && mapped[rank][rank]) firsts.push_back(rank);
+        if (first == firsts.end()) firsts.push_back(rank);
     }
     return group;
 }
@@ -157,11 +161,11 @@ Result<RowFanOut> RowFanOut::fetch(SymmetricMemory& memory, const DispatchLayout
 }
 
 std::vector<std::uint8_t> rows_through_relays(const RowFanOut& fan_out, const RoutingToRanks& routing,
-                                              std::int32_t width) {
+                                              std::span<const std::uint32_t> slots, std::int32_t width) {
     std::vector<std::uint8_t> through;
     if (!fan_out.sends_through_relays()) return through;
     const auto of_each = static_cast<std::size_t>(width);
-    for (const std::uint32_t slot : slots_by_rank(routing, fan_out.ranks())) {
+    for (const std::uint32_t slot : slots) {
         const std::size_t token = slot / of_each;
         const std::span<const std::int32_t> all(routing.ranks.data() + token * of_each, of_each);
         const auto of_token = all.first(static_cast<std::size_t>(std::ranges::find(all, no_expert) - all.begin()));
@@ -175,9 +179,10 @@ Result<std::vector<RelayedRow>> find_relayed_rows(const RowFanOut& fan_out, Symm
                                                   const DispatchWork& work, const ReceivedRows& received,
                                                   const CombineConfig& config) {
     std::vector<RelayedRow> found;
-    for (std::int32_t source = 0; source < memory.n_pes(); ++source) {
+    RowsAtRelays at_relays(memory, work);
+    for (std::int32_t source = 0; source < work.layout.ranks(); ++source) {
         if (!fan_out.relays_rows_of(source)) continue;
-        if (Status s = find_rows_of(source, fan_out, memory, work, received, config, found); !s.ok()) return s;
+        if (Status s = find_rows_of(source, fan_out, at_relays, work, received, config, found); !s.ok()) return s;
     }
     return found;
 }

@@ -3,8 +3,7 @@
 // of one host. The row travels to one of the token's ranks there, its relay. The others copy it from the relay's x.
 //
 // Counts, slots and choices travel to every rank. So each rank knows the ranks of the tokens whose rows it gets, and
-// every rank chooses the same relays. No rank overwrites rows of a call before the others have copied them: see
-// dispatch_layout.hpp for what a rank must have seen before it puts rows of a later call.
+// every rank chooses the same relays. dispatch_layout.hpp says why nobody overwrites rows that others have yet to copy.
 #pragma once
 
 #include <cstddef>
@@ -36,9 +35,9 @@ public:
     // After a barrier behind publish_mapped() of all ranks.
     static Result<RowFanOut> fetch(SymmetricMemory& memory, const DispatchLayout& layout, const std::byte* region);
 
+    [[nodiscard]] std::int32_t self() const { return self_; }
     // The other ranks of this rank's group, to which some rank sends through relays; else none.
     [[nodiscard]] const std::vector<std::int32_t>& peers() const { return peers_; }
-    [[nodiscard]] std::int32_t ranks() const { return static_cast<std::int32_t>(group_.size()); }
     [[nodiscard]] bool sends_through_relays() const { return sends_; }
     // The rank that this rank sends the row to, on behalf of `rank`. `ranks`: of the token, ascending.
     [[nodiscard]] std::int32_t relay_of(std::uint32_t token, std::span<const std::int32_t> ranks,
@@ -68,10 +67,10 @@ private:
 // Writes which ranks this one can access into its part of the memory.
 void publish_mapped(const DispatchLayout& layout, std::byte* region, const std::uint8_t* host_served);
 
-// For each row that this rank sends, in the order of slots_by_rank: 1 if its receiver copies it from a relay. Empty if
-// there are no relays. `width`: of the routing.
+// For each row that this rank sends, 1 if its receiver copies it from a relay. Empty if there are no relays. `slots`:
+// of slots_by_rank; `width`: of the routing.
 std::vector<std::uint8_t> rows_through_relays(const RowFanOut& fan_out, const RoutingToRanks& routing,
-                                              std::int32_t width);
+                                              std::span<const std::uint32_t> slots, std::int32_t width);
 
 // The rows of an accepted call that this rank copies. received: its rows, with slots and choices. Reads the slots of
 // the relays, which have got all rows.

@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <memory>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace npushmem::rendezvous {
 namespace {
@@ -120,6 +123,38 @@ TEST_F(SharedMemoryRanks, ARankThatIsKilledInsideACollectiveIsReportedByCheck) {
     other.kill();
     EXPECT_THAT(survivor->check().message(), HasSubstr("the process of " + other.name()));
     EXPECT_EQ(survivor->barrier().code(), Code::peer_dead);
+}
+
+// A rank checks some processes at a time. Rank 35 is far from rank 0, which waits alone, and remains as a zombie.
+TEST(SharedMemoryOfManyRanks, ARankThatWaitsAloneFindsAProcessThatNobodyHasReaped) {
+    constexpr int ranks = 40;
+    constexpr int ended = 35;
+    const SharedSegment memory = SharedMemoryBootstrap::create_memory(ranks).value();
+    const auto attach = [&](int rank) {
+        auto attached = SharedSegment::attach(memory.handle());
+        return std::move(SharedMemoryBootstrap::open(std::move(attached).value(), Identity{rank, ::getpid(), "here"},
+                                                     ranks, std::chrono::seconds(60)))
+            .value();
+    };
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const auto rank = attach(ended);
+        (void)rank->opening_barrier(Deadline::never(), never_fails);
+        ::_exit(0);
+    }
+    std::vector<std::unique_ptr<SharedMemoryBootstrap>> others;
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; ++rank)
+        if (rank != ended) others.push_back(attach(rank));
+    for (const auto& rank : others)
+        threads.emplace_back([&rank] { EXPECT_TRUE(rank->opening_barrier(Deadline::never(), never_fails).ok()); });
+    for (std::thread& thread : threads) thread.join();
+    siginfo_t info{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+    const Status found = others.front()->barrier();
+    EXPECT_EQ(found.code(), Code::peer_dead);
+    EXPECT_THAT(found.message(), HasSubstr("the process of rank 35 (pid " + std::to_string(child) + " on host here)"));
+    ::waitpid(child, nullptr, 0);
 }
 
 TEST_F(SharedMemoryRanks, MemoryOfAnotherJobIsRejected) {

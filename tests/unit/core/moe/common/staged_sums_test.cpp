@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "bench/moe/payload.hpp"
@@ -64,6 +68,9 @@ private:
     static float value(std::size_t row, std::size_t column) {
         if (column == 3) return row % 2 == 0 ? std::numeric_limits<float>::infinity() : -0.0F;
         if (column == 5) return -0.0F;
+        const bool is_nan = row == 0 || row == 2 || row == 5;  // one in each sum
+        if (column == 6 && is_nan) return std::bit_cast<float>(0x7FC12345U + static_cast<std::uint32_t>(row));
+        if (column == 7) return 1e-7F;
         return random_value(row_seed({3, 0, static_cast<std::uint32_t>(row), 7}), column);
     }
     void gather(std::size_t sum, WeightedRows& rows) {

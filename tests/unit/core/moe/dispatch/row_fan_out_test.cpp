@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -48,10 +49,12 @@ TEST(RowFanOut, ThereAreNoRelaysToASingleRank) {
 }
 
 TEST(RowFanOut, RanksThatCannotAccessTheirOwnMemoryAreNoGroup) {
-    Mapped mapped(2, std::vector<bool>(2, false));
-    const RowFanOut fan_out(mapped, 0);
-    EXPECT_FALSE(fan_out.sends_through_relays());
-    EXPECT_THAT(fan_out.peers(), IsEmpty());
+    const Mapped neither(2, std::vector<bool>(2, false));
+    EXPECT_FALSE(RowFanOut(neither, 0).sends_through_relays());
+    EXPECT_THAT(RowFanOut(neither, 0).peers(), IsEmpty());
+    const Mapped one{{true, false, false}, {true, false, false}, {false, false, true}};
+    EXPECT_THAT(RowFanOut(one, 0).peers(), IsEmpty());
+    EXPECT_FALSE(RowFanOut(one, 2).sends_through_relays());
 }
 
 // Ranks 0 and 2 cannot access each other, rank 1 accesses both: three groups.
@@ -100,8 +103,12 @@ TEST(RowFanOut, OneRowOfATokenTravelsToEachGroup) {
     const std::vector<float> weights(ids.size(), 1.0F);
     const RoutingToRanks routing = route_to_ranks({ids, weights}, 4, ExpertPlacement(4, 4));
     // By rank: token 0 to 0 and 1, then 0 and 1 to rank 2, then all to rank 3.
-    EXPECT_THAT(rows_through_relays(RowFanOut(hosts({0, 0, 1, 1}), 0), routing, 4), ElementsAre(0, 0, 0, 1, 1, 0, 0));
-    EXPECT_THAT(rows_through_relays(RowFanOut(hosts({0, 0, 0, 0}), 0), routing, 4), IsEmpty());
+    const std::vector<std::uint32_t> slots = slots_by_rank(routing, 4);
+    const auto through = [&](const std::vector<int>& host_of) {
+        return rows_through_relays(RowFanOut(hosts(host_of), 0), routing, slots, 4);
+    };
+    EXPECT_THAT(through({0, 0, 1, 1}), ElementsAre(0, 0, 0, 1, 1, 0, 0));
+    EXPECT_THAT(through({0, 0, 0, 0}), IsEmpty());
 }
 
 // A layer on hosts of equal numbers of ranks.
@@ -195,6 +202,49 @@ TEST(RowFanOut, ManyCallsInARowWithTheRoutingChanged) {
     }
 }
 
+// PE 2 fails on its way to its rows. The others learn of it in their next call, and all can go on after a reset.
+void expect_failure_of_pe_2(const std::function<void(fakes::ThreadMemory&, bool)>& set_fault,
+                            const std::string& error) {
+    HostsCase c{{4, 8, 4, 9, 55}, 2};
+    c.shape.absent = 0;
+    const Routing routing = random_routing(c.shape);
+    CombineConfig config = c.config();
+    config.timeout = std::chrono::milliseconds(200);
+    LayerFixture bench(c.shape.ranks, config, 3, /*window=*/false);
+    bench.run([&](LayerPe& pe) {
+        for (int other = 0; other < c.shape.ranks; ++other)
+            if (!c.share_host(pe.pe(), other)) pe.fabric().unmap(other);
+        ASSERT_TRUE(pe.open()) << pe.error();
+        pe.barrier();
+        set_fault(pe.memory(), true);
+        EXPECT_EQ(pe.dispatch(routing, 0), pe.pe() != 2) << pe.error();
+        EXPECT_THAT(pe.error(), pe.pe() == 2 ? HasSubstr(error) : HasSubstr(""));
+        set_fault(pe.memory(), false);
+        pe.barrier();
+        EXPECT_FALSE(pe.dispatch(routing, 1));
+        EXPECT_THAT(pe.error(), HasSubstr(error)) << "the cause, on every PE";
+        pe.barrier();
+        ASSERT_TRUE(pe.reset()) << pe.error();
+        ASSERT_NO_FATAL_FAILURE(expect_layer(pe, routing, 2));
+    });
+}
+
+TEST(RowFanOut, APeerThatDoesNotSayThatItHasItsRows) {
+    expect_failure_of_pe_2(
+        [](fakes::ThreadMemory& memory, bool faulty) {
+            if (memory.my_pe() == 3) memory.lose_signals_to(faulty ? 2 : -1);
+        },
+        "dispatch, call 1: rank 2 waits for the arrival of the rows of other hosts at rank 3");
+}
+
+TEST(RowFanOut, ARowThatCannotBeCopied) {
+    expect_failure_of_pe_2(
+        [](fakes::ThreadMemory& memory, bool faulty) {
+            if (memory.my_pe() == 2) memory.fail_fetches(faulty ? Status{Code::peer_dead, "gone"} : Status{});
+        },
+        "gone");
+}
+
 // Rank 0 of two hosts of two sends the row of token 1 to rank 3, for rank 2 too.
 TEST(RowFanOut, ARelayWithoutTheRowIsAnError) {
     fakes::ThreadWorld world(4, 1 << 16);
@@ -210,6 +260,8 @@ TEST(RowFanOut, ARelayWithoutTheRowIsAnError) {
     std::byte* const at_relay = relay.allocate(layout.total()).value();
     work.epoch = 1;
     work.top_k = 2;
+    std::vector<std::uint64_t> totals{0, 0, 1, 1};
+    work.tables.totals = totals.data();
     DispatchWork::counts_of(work.region + layout.record(1, 0).value())[3] = 1;
     ReceivedRows received{empty_plan(ExpertPlacement(4, 4), 2), {{2, 1.0F}, {3, 1.0F}}, {}};
     received.plan.rows = Rows{1};
