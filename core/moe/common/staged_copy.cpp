@@ -86,6 +86,11 @@ void StagedPack::flush(std::size_t bytes) {
     staged_ = 0;
 }
 
+void StagedPack::continue_at(std::byte* target) {
+    if (staged_ > 0) flush(row_);
+    target_ = target;
+}
+
 void StagedPack::finish() {
     if (staged_ > 0) flush(row_);
     buffers_.finish();

@@ -11,6 +11,46 @@
 
 namespace npushmem::moe {
 
+// One core's part of the rows for a destination.
+struct Share {
+    std::int32_t index = 0;
+    std::int32_t count = 1;
+
+    // The parts rotate with the expert, so that fragments with fewer rows than parts do not all fall to the same cores.
+    [[nodiscard]] Fragment of(Fragment whole, std::int32_t expert) const {
+        if (count == 1) return whole;
+        const auto part = static_cast<std::uint64_t>((index + expert) % count);
+        const auto parts = static_cast<std::uint64_t>(count);
+        const std::uint64_t begin = whole.count.value() * part / parts;
+        const std::uint64_t end = whole.count.value() * (part + 1) / parts;
+        return {whole.first + Rows{begin}, Rows{end - begin}};
+    }
+    // True on one core of those that share the expert's rows.
+    [[nodiscard]] bool is_first(std::int32_t expert) const { return count == 1 || (index + expert) % count == 0; }
+};
+
+// Sends to all ranks: copy(rank, share) sends a core's share of the rows for a rank, and its copies out are complete
+// when it returns; announce(rank) follows for each rank, on one core, when all shares are sent. PEs begin with
+// different ranks. In route staged, cores share destinations if there are more cores than ranks: on a device a core's
+// pipe is slower than the path to the destination, in ordinary memory it is not.
+template <class Copy, class Announce>
+void send_to_all(npu::Core& core, std::int32_t ranks, CopyRoute route, const Copy& copy, const Announce& announce) {
+    const std::int32_t cores = route == CopyRoute::staged ? core.count() / ranks : 1;
+    if (cores <= 1) {
+        for (std::int32_t i = core.index(); i < ranks; i += core.count()) {
+            const std::int32_t rank = (core.my_pe() + 1 + i) % ranks;
+            copy(rank, Share{});
+            announce(rank);
+        }
+        return;
+    }
+    const std::int32_t rank = (core.my_pe() + 1 + core.index()) % ranks;
+    const Share share{core.index() / ranks, cores};
+    if (share.index < cores) copy(rank, share);
+    core.core_barrier();
+    if (share.index == 0) announce(rank);
+}
+
 // Two buffers in the unified buffer of a core. One pipe fills one buffer while another pipe writes out the other.
 class StagingBuffers {
 public:
@@ -112,6 +152,8 @@ public:
     StagedPack(npu::Core& core, const std::byte* x, Bytes row, std::byte* target);
 
     void put(Fragment fragment);
+    // Where the next row goes.
+    void continue_at(std::byte* target);
     // Waits until all rows are in place, also for the scalar pipe.
     void finish();
 

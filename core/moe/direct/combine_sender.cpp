@@ -203,21 +203,6 @@ void count_arrivals(Core& core, const CombineSend& send, Fragment fragment, int 
     }
 }
 
-// One core's part of the rows for a destination.
-struct Share {
-    std::int32_t index = 0;
-    std::int32_t count = 1;
-
-    // The parts rotate with the expert, so that fragments with fewer rows than parts do not all fall to the same cores.
-    [[nodiscard]] Fragment of(Fragment whole, std::int32_t expert) const {
-        const auto part = static_cast<std::uint64_t>((index + expert) % count);
-        const auto parts = static_cast<std::uint64_t>(count);
-        const std::uint64_t begin = whole.count.value() * part / parts;
-        const std::uint64_t end = whole.count.value() * (part + 1) / parts;
-        return {whole.first + Rows{begin}, Rows{end - begin}};
-    }
-};
-
 template <class Route>
 void send_rows(Core& core, const CombineSend& send, int destination, const Share& share) {
     const std::size_t mark = core.ub_used();
@@ -247,22 +232,6 @@ void copy_to(Core& core, const CombineSend& send, int destination, const Share& 
 
 void announce(Core& core, const CombineSend& send, int destination) {
     core.signal_set_on(own_signal(send, core.my_pe()), send.epoch, destination);
-}
-
-// Number of cores that share a destination. On a device a core's pipe is slower than the path to the destination; in
-// ordinary memory it is not.
-std::int32_t cores_of_destination(const Core& core, const CombineSend& send) {
-    return send.route == CopyRoute::staged ? std::max(1, core.count() / send.num_ranks) : 1;
-}
-
-// Every destination has `cores` cores; the remaining cores are idle.
-void send_shared(Core& core, const CombineSend& send, std::int32_t cores) {
-    const std::int32_t destination = (core.my_pe() + 1 + core.index()) % send.num_ranks;
-    const Share share{core.index() / send.num_ranks, cores};
-    const bool sends = share.index < cores && !is_host_served(send, destination);
-    if (sends) copy_to(core, send, destination, share);
-    core.core_barrier();
-    if (sends && share.index == 0) announce(core, send, destination);
 }
 
 }  // namespace
@@ -296,14 +265,14 @@ std::uint64_t* own_signal(const CombineSend& send, int rank) {
 }
 
 void moe_combine_direct_sender(Core& core, const CombineSend& send) {
-    const std::int32_t cores = cores_of_destination(core, send);
-    if (cores > 1) return send_shared(core, send, cores);
-    for (std::int32_t i = core.index(); i < send.num_ranks; i += core.count()) {
-        const std::int32_t destination = (core.my_pe() + 1 + i) % send.num_ranks;
-        if (is_host_served(send, destination)) continue;
-        copy_to(core, send, destination, {});
-        announce(core, send, destination);
-    }
+    send_to_all(
+        core, send.num_ranks, send.route,
+        [&](std::int32_t rank, const Share& share) {
+            if (!is_host_served(send, rank)) copy_to(core, send, rank, share);
+        },
+        [&](std::int32_t rank) {
+            if (!is_host_served(send, rank)) announce(core, send, rank);
+        });
 }
 
 void moe_combine_signal_abort(Core& core, const CombineSend& send) {

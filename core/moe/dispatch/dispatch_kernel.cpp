@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 #include "core/moe/common/combine_plan.hpp"
 #include "core/moe/common/nontemporal_copy.hpp"
@@ -17,73 +19,263 @@ namespace {
 // Tables: from expert ids to counts, and from the counts of all ranks to the tables. One core does this work.
 
 using npu::Core;
+using npu::Pipe;
 
-// Adds one to begins[id + 1] for every choice of expert id.
-void count_choices(Core& core, const DispatchWork& work) {
-    std::uint64_t* begins = work.tables.begins;
-    for (std::int32_t expert = 0; expert <= work.layout.experts(); ++expert) core.store(begins + expert, 0);
-    for (std::uint64_t slot = 0; slot < work.choices; ++slot) {
-        const std::int32_t id = core.load(work.experts + slot);
-        if (id >= 0) core.store(begins + id + 1, core.load(begins + id + 1) + 1);
-    }
+void await_copies_in(Core& core) {
+    core.set_flag<Pipe::copy_in, Pipe::scalar>(0);
+    core.wait_flag<Pipe::copy_in, Pipe::scalar>(0);
 }
 
-// Computes from the counts where each expert begins, and writes the counts into the record.
-void sum_counts(Core& core, const DispatchWork& work) {
-    std::int32_t* counts = DispatchWork::counts_of(work.tables.record);
-    std::uint64_t* begins = work.tables.begins;
-    for (std::int32_t expert = 0; expert < work.layout.experts(); ++expert) {
-        const std::uint64_t count = core.load(begins + expert + 1);
-        core.store(counts + expert, static_cast<std::int32_t>(count));
-        core.store(begins + expert + 1, core.load(begins + expert) + count);
+// An array in global memory. `staged`: a core works on it in its unified buffer, until release_tables(). A device's
+// scalar accesses to global memory take as long as a copy of many words.
+template <class T, bool staged>
+class WorkTable {
+public:
+    // `count`: elements of the array.
+    WorkTable(Core& core, T* memory, std::size_t count) : core_(core), memory_(memory), count_(count) {
+        if constexpr (staged) view_ = core.ub_alloc<Element>(padded(count));
     }
-    core.dcci(counts, sizeof(std::int32_t) * static_cast<std::size_t>(work.layout.experts()));
-}
 
-// Appends each choice to its expert's choices; `starts` holds the cursors.
-void place_choices(Core& core, const DispatchWork& work) {
-    std::uint64_t* cursors = work.tables.starts;
-    for (std::int32_t e = 0; e < work.layout.experts(); ++e) core.store(cursors + e, core.load(work.tables.begins + e));
-    for (std::uint64_t slot = 0; slot < work.choices; ++slot) {
-        const std::int32_t id = core.load(work.experts + slot);
-        if (id < 0) continue;
-        const std::uint64_t at = core.load(cursors + id);
-        core.store(work.tables.order + at, static_cast<std::uint32_t>(slot));
-        core.store(cursors + id, at + 1);
+    // Bytes of the unified buffer.
+    static std::size_t ub_bytes(std::size_t count) { return padded(count) * sizeof(T); }
+
+    // Before the first get() of an element that was not set. The contents are there after await_copies_in().
+    void read() {
+        if constexpr (staged)
+            if (count_ > 0) core_.data_copy_pad(view_, npu::gm(memory_, count_), shape(count_));
     }
-}
-
-// Fixed slots: where the rows of this rank begin at each expert does not depend on the counts.
-void set_fixed_starts(Core& core, const DispatchWork& work) {
-    const ExpertRows& rows = work.layout.expert_rows();
-    for (std::int32_t holder = 0; holder < work.layout.ranks(); ++holder) {
-        std::uint64_t first = 0;
-        for (std::int32_t e = work.placement.first_expert(holder); e < work.placement.first_expert(holder + 1); ++e) {
-            core.store(work.tables.starts + e, first + rows.of_rank(core.my_pe()));
-            first = rows.next_fixed(first, work.layout.ranks());
+    [[nodiscard]] auto get(std::size_t at) {
+        if constexpr (staged)
+            return core_.get(view_, at);
+        else
+            return core_.load(memory_ + at);
+    }
+    void set(std::size_t at, T value) {
+        if constexpr (staged)
+            core_.set(view_, at, value);
+        else
+            core_.store(memory_ + at, value);
+    }
+    // Writes the first `count` elements, all of which have been read or set, to memory. They are there after
+    // release_tables().
+    void write(std::size_t count) {
+        if (count == 0) return;
+        if constexpr (staged) {
+            core_.set_flag<Pipe::scalar, Pipe::copy_out>(0);
+            core_.wait_flag<Pipe::scalar, Pipe::copy_out>(0);
+            core_.data_copy_pad(npu::gm(memory_, count), view_, shape(count));
+        } else {
+            core_.dcci(memory_, count * sizeof(T));
         }
     }
-    core.dcci(work.tables.starts, sizeof(std::uint64_t) * static_cast<std::size_t>(work.layout.experts()));
+    void write() { write(count_); }
+
+private:
+    using Element = std::remove_const_t<T>;
+    static std::size_t padded(std::size_t count) {
+        return rounded_up(std::max<std::size_t>(count, 1), npu::ub_alignment / sizeof(T));
+    }
+    static npu::PadShape shape(std::size_t count) { return {1, count * sizeof(T), 0, 0}; }
+
+    Core& core_;
+    T* memory_;
+    std::size_t count_;
+    npu::ub_view<Element> view_;
+};
+
+// Waits until the tables are in memory, and frees the part of the unified buffer that they used.
+void release_tables(Core& core, std::size_t mark) {
+    core.pipe_barrier<Pipe::all>();
+    core.set_flag<Pipe::copy_out, Pipe::scalar>(0);
+    core.wait_flag<Pipe::copy_out, Pipe::scalar>(0);
+    core.ub_release(mark);
 }
 
+std::size_t number(std::int32_t value) { return static_cast<std::size_t>(value); }
+
+// Sorts the choices by expert, and counts them.
+template <bool staged>
+class ChoiceSort {
+public:
+    ChoiceSort(Core& core, const DispatchWork& work)
+        : core_(core),
+          work_(work),
+          experts_(number(work.layout.experts())),
+          begins_(core, work.tables.begins, experts_ + 1),
+          cursors_(core, work.tables.starts, experts_),
+          counts_(core, DispatchWork::counts_of(work.tables.record), experts_),
+          ids_(core, work.experts, work.choices),
+          order_(core, work.tables.order, work.choices) {
+        ids_.read();
+        if constexpr (staged) await_copies_in(core);
+    }
+
+    static std::size_t ub_bytes(const DispatchWork& work) {
+        const std::size_t experts = number(work.layout.experts());
+        return WorkTable<std::uint64_t, true>::ub_bytes(experts + 1) +
+               WorkTable<std::uint64_t, true>::ub_bytes(experts) + WorkTable<std::int32_t, true>::ub_bytes(experts) +
+               2 * WorkTable<std::int32_t, true>::ub_bytes(work.choices);
+    }
+
+    void run() {
+        count_choices();
+        sum_counts();
+        place_choices();
+        begins_.write();
+        counts_.write();
+        order_.write(begins_.get(experts_));
+        if (work_.layout.expert_rows().is_fixed()) {
+            set_fixed_starts();
+            cursors_.write();
+        }
+    }
+
+private:
+    // The loops work on copies of the tables' addresses, which stay in registers.
+
+    // Adds one to begins[id + 1] for every choice of expert id.
+    void count_choices() {
+        auto begins = begins_;
+        auto ids = ids_;
+        for (std::size_t expert = 0; expert <= experts_; ++expert) begins.set(expert, 0);
+        for (std::size_t slot = 0; slot < work_.choices; ++slot) {
+            const std::int32_t id = ids.get(slot);
+            if (id >= 0) begins.set(number(id) + 1, begins.get(number(id) + 1) + 1);
+        }
+    }
+
+    // Computes from the counts where each expert begins, and writes the counts into the record.
+    void sum_counts() {
+        auto begins = begins_;
+        auto counts = counts_;
+        for (std::size_t expert = 0; expert < experts_; ++expert) {
+            const std::uint64_t count = begins.get(expert + 1);
+            counts.set(expert, static_cast<std::int32_t>(count));
+            begins.set(expert + 1, begins.get(expert) + count);
+        }
+    }
+
+    // Appends each choice to its expert's choices.
+    void place_choices() {
+        auto begins = begins_;
+        auto cursors = cursors_;
+        auto ids = ids_;
+        auto order = order_;
+        for (std::size_t e = 0; e < experts_; ++e) cursors.set(e, begins.get(e));
+        for (std::size_t slot = 0; slot < work_.choices; ++slot) {
+            const std::int32_t id = ids.get(slot);
+            if (id < 0) continue;
+            const std::uint64_t at = cursors.get(number(id));
+            order.set(at, static_cast<std::uint32_t>(slot));
+            cursors.set(number(id), at + 1);
+        }
+    }
+
+    // Fixed slots: where the rows of this rank begin at each expert does not depend on the counts.
+    void set_fixed_starts() {
+        const ExpertRows& rows = work_.layout.expert_rows();
+        for (std::int32_t holder = 0; holder < work_.layout.ranks(); ++holder) {
+            std::uint64_t first = 0;
+            for (std::int32_t e = work_.placement.first_expert(holder); e < work_.placement.first_expert(holder + 1);
+                 ++e) {
+                cursors_.set(number(e), first + rows.of_rank(core_.my_pe()));
+                first = rows.next_fixed(first, work_.layout.ranks());
+            }
+        }
+    }
+
+    Core& core_;
+    const DispatchWork& work_;
+    std::size_t experts_;
+    WorkTable<std::uint64_t, staged> begins_;
+    WorkTable<std::uint64_t, staged> cursors_;  // the starts
+    WorkTable<std::int32_t, staged> counts_;
+    WorkTable<const std::int32_t, staged> ids_;
+    WorkTable<std::uint32_t, staged> order_;
+};
+
+// The counts of all ranks, of all experts.
+template <bool staged>
+class AllCounts {
+public:
+    AllCounts(Core& core, const DispatchWork& work) : core_(core), first_(counts_of_first(work)) {
+        const npu::PadShape shape = shape_of(work);
+        step_ = shape.gm_step() / sizeof(std::int32_t);
+        if constexpr (staged) {
+            step_ = shape.ub_step() / sizeof(std::int32_t);
+            view_ = core.ub_alloc<std::int32_t>(shape.ub_span() / sizeof(std::int32_t));
+            core.data_copy_pad(view_, npu::gm(first_, shape.gm_span() / sizeof(std::int32_t)), shape);
+            await_copies_in(core);
+        }
+    }
+
+    static std::size_t ub_bytes(const DispatchWork& work) { return shape_of(work).ub_span(); }
+
+    [[nodiscard]] std::uint64_t get(std::int32_t rank, std::int32_t expert) {
+        const std::size_t at = number(rank) * step_ + number(expert);
+        if constexpr (staged)
+            return static_cast<std::uint64_t>(core_.get(view_, at));
+        else
+            return static_cast<std::uint64_t>(core_.load(first_ + at));
+    }
+
+private:
+    static const std::int32_t* counts_of_first(const DispatchWork& work) {
+        return DispatchWork::counts_of(work.region + work.layout.record(work.epoch, 0).value());
+    }
+    static npu::PadShape shape_of(const DispatchWork& work) {
+        const std::size_t bytes = number(work.layout.experts()) * sizeof(std::int32_t);
+        return {number(work.layout.ranks()), bytes, work.layout.record_bytes().value() - bytes, 0};
+    }
+
+    Core& core_;
+    const std::int32_t* first_;
+    std::size_t step_ = 0;  // from rank to rank
+    npu::ub_view<std::int32_t> view_;
+};
+
 // Iterates over the counts of all ranks, expert after expert and inside an expert rank after rank: the order of x.
+template <bool staged>
 class TableWalk {
 public:
-    TableWalk(Core& core, const DispatchWork& work) : core_(core), work_(work), ranks_(work.layout.ranks()) {}
+    TableWalk(Core& core, const DispatchWork& work)
+        : core_(core),
+          work_(work),
+          ranks_(work.layout.ranks()),
+          entries_(entries_of(core, work)),
+          counts_(core, work),
+          starts_(core, work.tables.starts, number(work.layout.experts())),
+          offsets_(core, work.tables.offset_table, entries_),
+          lengths_(core, work.tables.length_table, entries_) {}
+
+    static std::size_t ub_bytes(Core& core, const DispatchWork& work) {
+        return AllCounts<true>::ub_bytes(work) +
+               WorkTable<std::uint64_t, true>::ub_bytes(number(work.layout.experts())) +
+               2 * WorkTable<std::int32_t, true>::ub_bytes(entries_of(core, work));
+    }
 
     // Whether the rows for every rank fit its capacity.
-    bool walk() {
+    [[gnu::always_inline]] bool walk() {
         bool fits = true;
         for (std::int32_t holder = 0; holder < ranks_; ++holder) {
             const std::uint64_t rows = walk_holder(holder);
             core_.store(work_.tables.totals + holder, rows);
             fits = fits && rows <= work_.layout.capacity().value();
         }
+        core_.dcci(work_.tables.totals, sizeof(std::uint64_t) * number(ranks_));
+        starts_.write();
+        offsets_.write();
+        lengths_.write();
         return fits;
     }
 
 private:
-    std::uint64_t walk_holder(std::int32_t holder) {
+    // Of the tables of this PE.
+    static std::size_t entries_of(const Core& core, const DispatchWork& work) {
+        return number(work.placement.local_experts(core.my_pe())) * number(work.layout.ranks());
+    }
+    // Inlined, so that the addresses of the tables stay in registers.
+    [[gnu::always_inline]] std::uint64_t walk_holder(std::int32_t holder) {
         std::uint64_t next = 0;
         const std::int32_t first = work_.placement.first_expert(holder);
         for (std::int32_t e = first; e < work_.placement.first_expert(holder + 1); ++e) {
@@ -99,30 +291,30 @@ private:
 
     // first: of the expert. entry: of the expert in the tables of this PE; -1: another PE holds it. Returns the row
     // behind the expert's.
-    std::uint64_t walk_expert(std::int32_t expert, std::uint64_t first, std::int32_t entry) {
+    [[gnu::always_inline]] std::uint64_t walk_expert(std::int32_t expert, std::uint64_t first, std::int32_t entry) {
         std::uint64_t next = first;
         for (std::int32_t rank = 0; rank < ranks_; ++rank) {
-            const std::uint64_t rows = count(rank, expert);
+            const std::uint64_t rows = counts_.get(rank, expert);
             next = place(first, rank, next);
-            if (rank == core_.my_pe()) core_.store(work_.tables.starts + expert, next);
+            if (rank == core_.my_pe()) starts_.set(number(expert), next);
             if (entry >= 0) {
-                core_.store(work_.tables.offset_table + entry + rank, static_cast<std::int32_t>(next));
-                core_.store(work_.tables.length_table + entry + rank, static_cast<std::int32_t>(rows));
+                offsets_.set(number(entry + rank), static_cast<std::int32_t>(next));
+                lengths_.set(number(entry + rank), static_cast<std::int32_t>(rows));
             }
             next += rows;
         }
         return place(first, ranks_, next);
     }
 
-    std::uint64_t count(std::int32_t rank, std::int32_t expert) {
-        std::byte* record = work_.region + work_.layout.record(work_.epoch, rank).value();
-        return static_cast<std::uint64_t>(core_.load(DispatchWork::counts_of(record) + expert));
-    }
-
     Core& core_;
     const DispatchWork& work_;
     ExpertRows expert_rows_ = work_.layout.expert_rows();
     std::int32_t ranks_;
+    std::size_t entries_;
+    AllCounts<staged> counts_;
+    WorkTable<std::uint64_t, staged> starts_;
+    WorkTable<std::int32_t, staged> offsets_;
+    WorkTable<std::int32_t, staged> lengths_;
 };
 
 // Whether the record rejects the call, or is of a call with other places than this rank's.
@@ -144,43 +336,45 @@ bool any_rank_refuses(Core& core, const DispatchWork& work) {
     return false;
 }
 
+bool has_room(Core& core, const DispatchWork& work, std::size_t bytes) {
+    return work.route == CopyRoute::staged && bytes <= core.ub_free();
+}
+
 void sort_choices(Core& core, const DispatchWork& work) {
     if (work.cached) return;
-    count_choices(core, work);
-    sum_counts(core, work);
-    place_choices(core, work);
-    core.dcci(work.tables.order, sizeof(std::uint32_t) * work.choices);
-    core.dcci(work.tables.begins, sizeof(std::uint64_t) * static_cast<std::size_t>(work.layout.experts() + 1));
-    if (work.layout.expert_rows().is_fixed()) set_fixed_starts(core, work);
+    const std::size_t mark = core.ub_used();
+    if (!has_room(core, work, ChoiceSort<true>::ub_bytes(work))) return ChoiceSort<false>(core, work).run();
+    ChoiceSort<true>(core, work).run();
+    release_tables(core, mark);
+}
+
+bool make_places(Core& core, const DispatchWork& work) {
+    const std::size_t mark = core.ub_used();
+    const bool is_staged = number(work.layout.ranks()) <= npu::max_copy_blocks &&
+                           has_room(core, work, TableWalk<true>::ub_bytes(core, work));
+    if (!is_staged) return TableWalk<false>(core, work).walk();
+    const bool fits = TableWalk<true>(core, work).walk();
+    release_tables(core, mark);
+    return fits;
 }
 
 void make_tables(Core& core, const DispatchWork& work) {
-    const auto ranks = static_cast<std::size_t>(work.layout.ranks());
-    core.dcci(work.region + work.layout.record(work.epoch, 0).value(), work.layout.record_bytes().value() * ranks);
+    core.dcci(work.region + work.layout.record(work.epoch, 0).value(),
+              work.layout.record_bytes().value() * number(work.layout.ranks()));
     const bool refused = any_rank_refuses(core, work);
-    const bool fits = work.cached || TableWalk(core, work).walk();
+    const bool fits = work.cached || make_places(core, work);
     core.store(work.tables.accepted, !refused && fits ? 1 : 0);
     core.dcci(work.tables.accepted);
-    if (work.cached) return;
-    core.dcci(work.tables.starts, sizeof(std::uint64_t) * static_cast<std::size_t>(work.layout.experts()));
-    core.dcci(work.tables.totals, sizeof(std::uint64_t) * ranks);
-    const auto local = static_cast<std::size_t>(work.placement.local_experts(core.my_pe()));
-    if (local == 0) return;
-    core.dcci(work.tables.offset_table, sizeof(std::int32_t) * local * ranks);
-    core.dcci(work.tables.length_table, sizeof(std::int32_t) * local * ranks);
 }
 
 // Rows: copies the rows of this rank for one holder of experts from `in` to the holder's x.
 
-using npu::Core;
-using npu::Pipe;
-
-// The copy routes. Each puts rows one after another, starting at `target`.
+// The copy routes. Each puts rows one after another, from the address on that begin() sets, for a number of experts.
 class DirectPuts {
 public:
-    DirectPuts(Core& core, const DispatchWork& work, std::byte* target, std::int32_t holder)
-        : core_(core), work_(work), target_(target), holder_(holder) {}
+    DirectPuts(Core& core, const DispatchWork& work, std::int32_t holder) : core_(core), work_(work), holder_(holder) {}
 
+    void begin(std::byte* target) { target_ = target; }
     void put(std::uint32_t slot) {
         const std::size_t row = work_.layout.row_bytes().value();
         core_.put(target_, work_.row_of(slot), row, holder_);
@@ -191,15 +385,16 @@ public:
 private:
     Core& core_;
     const DispatchWork& work_;
-    std::byte* target_;
     std::int32_t holder_;
+    std::byte* target_ = nullptr;
 };
 
 class StreamingPuts {
 public:
-    StreamingPuts(Core& core, const DispatchWork& work, std::byte* target, std::int32_t holder)
-        : work_(work), remote_(core.remote(target, holder)) {}
+    StreamingPuts(Core& core, const DispatchWork& work, std::int32_t holder)
+        : core_(core), work_(work), holder_(holder) {}
 
+    void begin(std::byte* target) { remote_ = core_.remote(target, holder_); }
     void put(std::uint32_t slot) {
         const std::size_t row = work_.layout.row_bytes().value();
         copy_nontemporal(remote_, work_.row_of(slot), row);
@@ -209,21 +404,26 @@ public:
     static void finish() { nontemporal_fence(); }
 
 private:
+    Core& core_;
     const DispatchWork& work_;
-    std::byte* remote_;
+    std::int32_t holder_;
+    std::byte* remote_ = nullptr;
 };
 
 // Rows of one expert are contiguous at its holder, so one copy writes many short rows.
 class StagedPuts {
 public:
-    StagedPuts(Core& core, const DispatchWork& work, std::byte* target, std::int32_t holder)
-        : work_(work), pack_(core, work.in, work.layout.row_bytes(), core.remote(target, holder)) {}
+    StagedPuts(Core& core, const DispatchWork& work, std::int32_t holder)
+        : core_(core), work_(work), holder_(holder), pack_(core, work.in, work.layout.row_bytes(), nullptr) {}
 
+    void begin(std::byte* target) { pack_.continue_at(core_.remote(target, holder_)); }
     void put(std::uint32_t slot) { pack_.put({Rows{slot / static_cast<std::uint32_t>(work_.top_k)}, Rows{1}}); }
     void finish() { pack_.finish(); }
 
 private:
+    Core& core_;
     const DispatchWork& work_;
+    std::int32_t holder_;
     StagedPack pack_;
 };
 
@@ -233,25 +433,6 @@ struct Fragments {
     std::uint64_t start = 0;  // in x of the holder
 };
 
-template <class Route>
-void put_expert(Core& core, const DispatchWork& work, std::int32_t holder, const Fragments& f) {
-    const std::size_t mark = core.ub_used();
-    {
-        Route route(core, work, work.x() + (work.layout.row_bytes() * f.start).value(), holder);
-        for (std::uint64_t i = f.begin; i < f.end; ++i) route.put(core.load(work.tables.order + i));
-        route.finish();
-    }
-    core.ub_release(mark);
-}
-
-void put_by_route(Core& core, const DispatchWork& work, std::int32_t holder, const Fragments& f) {
-    switch (work.route) {
-        case CopyRoute::staged: return put_expert<StagedPuts>(core, work, holder, f);
-        case CopyRoute::direct: return put_expert<DirectPuts>(core, work, holder, f);
-        case CopyRoute::streaming: return put_expert<StreamingPuts>(core, work, holder, f);
-    }
-}
-
 void put_slots(Core& core, const DispatchWork& work, std::int32_t holder, const Fragments& f) {
     if (work.slots_to_send() == nullptr) return;
     core.put(work.slots() + f.start, work.slots_to_send() + f.begin, f.end - f.begin, holder);
@@ -260,19 +441,40 @@ void put_slots(Core& core, const DispatchWork& work, std::int32_t holder, const 
     core.put(work.choices_here() + f.start * each, work.row_choices + f.begin * each, (f.end - f.begin) * each, holder);
 }
 
-void put_rows(Core& core, const DispatchWork& work, std::int32_t holder) {
-    for (std::int32_t e = work.placement.first_expert(holder); e < work.placement.first_expert(holder + 1); ++e) {
-        const Fragments f{core.load(work.tables.begins + e), core.load(work.tables.begins + e + 1),
-                          core.load(work.tables.starts + e)};
-        if (f.begin == f.end) continue;
-        put_by_route(core, work, holder, f);
-        put_slots(core, work, holder, f);
+// A core's share of the rows of each of the holder's experts.
+template <class Route>
+void put_share(Core& core, const DispatchWork& work, std::int32_t holder, const Share& share) {
+    const std::size_t mark = core.ub_used();
+    {
+        Route route(core, work, holder);
+        for (std::int32_t e = work.placement.first_expert(holder); e < work.placement.first_expert(holder + 1); ++e) {
+            const std::uint64_t begin = core.load(work.tables.begins + e);
+            const std::uint64_t end = core.load(work.tables.begins + e + 1);
+            if (begin == end) continue;
+            const std::uint64_t start = core.load(work.tables.starts + e);
+            if (share.is_first(e)) put_slots(core, work, holder, {begin, end, start});
+            const Fragment rows = share.of({Rows{begin}, Rows{end - begin}}, e);
+            if (rows.count == Rows{0}) continue;
+            const std::uint64_t first = rows.first.value();
+            route.begin(work.x() + (work.layout.row_bytes() * (start + first - begin)).value());
+            for (std::uint64_t i = first; i < first + rows.count.value(); ++i)
+                route.put(core.load(work.tables.order + i));
+        }
+        route.finish();
     }
+    core.ub_release(mark);
     core.set_flag<Pipe::copy_out, Pipe::scalar>(0);
     core.wait_flag<Pipe::copy_out, Pipe::scalar>(0);
 }
 
-using npu::Core;
+void put_rows(Core& core, const DispatchWork& work, std::int32_t holder, const Share& share) {
+    switch (work.route) {
+        case CopyRoute::staged: return put_share<StagedPuts>(core, work, holder, share);
+        case CopyRoute::direct: return put_share<DirectPuts>(core, work, holder, share);
+        case CopyRoute::streaming: return put_share<StreamingPuts>(core, work, holder, share);
+    }
+}
+
 using npu::KernelError;
 
 // Calls visit(rank) for the ranks of this core.
@@ -280,6 +482,19 @@ template <class Visit>
 void for_own_ranks(Core& core, const DispatchWork& work, const Visit& visit) {
     const std::int32_t ranks = work.layout.ranks();
     for (std::int32_t i = core.index(); i < ranks; i += core.count()) visit((core.my_pe() + 1 + i) % ranks);
+}
+
+// Puts the rows of a call that this rank accepts to all ranks that are mapped, and then announces them to each.
+template <class Announce>
+void send_rows(Core& core, const DispatchWork& work, const Announce& announce) {
+    send_to_all(
+        core, work.layout.ranks(), work.route,
+        [&](std::int32_t rank, const Share& share) {
+            if (work.accepts && !work.is_host_served(rank)) put_rows(core, work, rank, share);
+        },
+        [&](std::int32_t rank) {
+            if (!work.is_host_served(rank)) announce(rank);
+        });
 }
 
 void put_record(Core& core, const DispatchWork& work, Bytes signal, std::int32_t rank) {
@@ -334,9 +549,7 @@ void moe_dispatch_tables(Core& core, const DispatchWork& work) {
 }
 
 void moe_dispatch_rows(Core& core, const DispatchWork& work) {
-    for_own_ranks(core, work, [&](std::int32_t rank) {
-        if (work.is_host_served(rank)) return;
-        put_rows(core, work, rank);
+    send_rows(core, work, [&](std::int32_t rank) {
         core.signal_set_on(work.word(work.layout.arrived(core.my_pe())), work.epoch, rank);
     });
 }
@@ -346,11 +559,7 @@ void moe_dispatch_await(Core& core, const DispatchWork& work) {
 }
 
 void moe_dispatch_send_fixed(Core& core, const DispatchWork& work) {
-    for_own_ranks(core, work, [&](std::int32_t rank) {
-        if (work.is_host_served(rank)) return;
-        if (work.accepts) put_rows(core, work, rank);
-        put_record(core, work, work.layout.arrived(core.my_pe()), rank);
-    });
+    send_rows(core, work, [&](std::int32_t rank) { put_record(core, work, work.layout.arrived(core.my_pe()), rank); });
 }
 
 void moe_dispatch_sort_and_send_fixed(Core& core, const DispatchWork& work) {

@@ -208,7 +208,9 @@ DispatchLaunches::DispatchLaunches(SymmetricMemory& memory, npu::Device& device,
 
 Status DispatchLaunches::launch(const char* name, void (*kernel)(npu::Core&, const DispatchWork&),
                                 const DispatchWork& work) {
-    npu::LaunchConfig config(std::clamp(memory_.n_pes(), 1, device_.config().blocks), npu::SourceLocation{});
+    const int blocks = device_.config().blocks;
+    const int wanted = work.route == CopyRoute::staged ? blocks : memory_.n_pes();
+    npu::LaunchConfig config(std::clamp(wanted, 1, blocks), npu::SourceLocation{});
     config.name = name;
     return npu::launch(stream_, config, kernel, work);
 }

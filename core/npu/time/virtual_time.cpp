@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <tuple>
 #include <unordered_set>
 
@@ -65,6 +66,8 @@ private:
     [[nodiscard]] bool uses_link(const Command& command) const;
     // The PE that owns the memory; this PE if no other PE owns it.
     [[nodiscard]] int owner_of(const void* address) const;
+    // Whether it is an address of the core's unified buffer.
+    [[nodiscard]] bool is_in_ub(const void* address);
     void access_line(const void* address, const char* what);
     [[nodiscard]] TimelinePoint point(Pipe pipe, double at) const { return {pe_, core_.index(), pipe, at}; }
     // Records the words that a finished command wrote, and the last put to each PE.
@@ -79,6 +82,7 @@ private:
     std::array<double, pipes> clocks_;
     std::map<std::tuple<Pipe, Pipe, int>, double> flags_;
     std::unordered_set<std::uintptr_t> lines_;  // lines in the scalar cache
+    std::span<const std::byte> ub_;             // empty: not known yet
     std::map<int, TimelinePoint> puts_;         // the last to each PE since the last signal to it
     TimelinePoint atomic_begin_{};              // of the last atomic operation
     std::size_t core_barriers_ = 0;
@@ -222,7 +226,17 @@ void TimedCore::pipe_barrier(Pipe pipe, Where) {
     if (pipe == Pipe::all) clocks_.fill(drained());
 }
 
+bool TimedCore::is_in_ub(const void* address) {
+    if (ub_.empty()) {
+        const auto whole = core_.ub_at<std::byte>(0, core_.ub_used() + core_.ub_free());
+        ub_ = {whole.data(), whole.size()};
+    }
+    const auto* const byte = static_cast<const std::byte*>(address);
+    return byte >= ub_.data() && byte < ub_.data() + ub_.size();
+}
+
 void TimedCore::access_line(const void* address, const char* what) {
+    if (is_in_ub(address)) return advance_scalar(simulation_->model.issue, what);
     const bool missed = lines_.insert(line_of(address)).second;
     // Round trip.
     const int owner = owner_of(address);
