@@ -19,6 +19,7 @@ struct Lanes4 {
     static constexpr std::size_t lanes = 4;
     using Float = float __attribute__((vector_size(16)));
     using Bits = std::uint32_t __attribute__((vector_size(16)));
+    using Words = std::uint16_t __attribute__((vector_size(16)));
     using Short = std::uint16_t __attribute__((vector_size(8)));
     using Byte = std::uint8_t __attribute__((vector_size(4)));
 };
@@ -27,6 +28,7 @@ struct Lanes8 {
     static constexpr std::size_t lanes = 8;
     using Float = float __attribute__((vector_size(32)));
     using Bits = std::uint32_t __attribute__((vector_size(32)));
+    using Words = std::uint16_t __attribute__((vector_size(32)));
     using Short = std::uint16_t __attribute__((vector_size(16)));
     using Byte = std::uint8_t __attribute__((vector_size(8)));
 };
@@ -35,6 +37,7 @@ struct Lanes16 {
     static constexpr std::size_t lanes = 16;
     using Float = float __attribute__((vector_size(64)));
     using Bits = std::uint32_t __attribute__((vector_size(64)));
+    using Words = std::uint16_t __attribute__((vector_size(64)));
     using Short = std::uint16_t __attribute__((vector_size(32)));
     using Byte = std::uint8_t __attribute__((vector_size(16)));
 };
@@ -56,6 +59,7 @@ template <class Lanes>
 struct FloatVectors {
     using Float = typename Lanes::Float;
     using Bits = typename Lanes::Bits;
+    using Words = typename Lanes::Words;
     using Short = typename Lanes::Short;
     using Byte = typename Lanes::Byte;
     static constexpr std::size_t lanes = Lanes::lanes;

@@ -24,22 +24,28 @@ struct Float8 {
     static constexpr std::uint32_t rounding = (151 - bias - fraction_bits) << 23;
     static constexpr std::uint32_t below_half = (1U << (shift - 1)) - 1;
 
-    // `finite`: the value is finite and at most the largest number, but for its rounding.
+    // `finite`: the value is finite and at most the largest number, but for its rounding. `step`: a float whose last
+    // bit is the value's step, so that adding it rounds the value to a number of steps. Each power of two between
+    // normal numbers has as many steps as the smallest normal number.
     template <bool finite, class Bits, class Float>
     [[gnu::always_inline]] static void narrow(Bits& byte, const Float& value) {
         const Bits zero = {};
         const Bits bits = __builtin_bit_cast(Bits, value);
         const Bits magnitude = bits & magnitude_bits;
-        const Bits clamped = magnitude < smallest_normal ? magnitude : zero + smallest_normal;
-        const Float sum = __builtin_bit_cast(Float, clamped) + std::bit_cast<float>(rounding);
-        const Bits tiny = __builtin_bit_cast(Bits, sum) - rounding;
-        const Bits rounded = (magnitude + below_half + ((magnitude >> shift) & 1U)) >> shift;
-        const Bits normal = rounded - ((127 - bias) << fraction_bits);
-        const Bits number = magnitude < smallest_normal ? tiny : normal;
         const Bits sign = bits >> 24 & 0x80U;
         if constexpr (finite) {
-            byte = sign | number;
+            const Bits exponent = magnitude & infinity_bits;
+            const Bits power = exponent > smallest_normal ? exponent : zero + smallest_normal;
+            const Bits step = power + (shift << 23);
+            const Float sum = __builtin_bit_cast(Float, magnitude) + __builtin_bit_cast(Float, step);
+            byte = sign | ((__builtin_bit_cast(Bits, sum) - step) + ((power - smallest_normal) >> shift));
         } else {
+            const Bits clamped = magnitude < smallest_normal ? magnitude : zero + smallest_normal;
+            const Float sum = __builtin_bit_cast(Float, clamped) + std::bit_cast<float>(rounding);
+            const Bits tiny = __builtin_bit_cast(Bits, sum) - rounding;
+            const Bits rounded = (magnitude + below_half + ((magnitude >> shift) & 1U)) >> shift;
+            const Bits normal = rounded - ((127 - bias) << fraction_bits);
+            const Bits number = magnitude < smallest_normal ? tiny : normal;
             const Bits in_range = number < highest ? number : zero + highest;
             const Bits special = magnitude > infinity_bits ? zero + nan : zero + infinity;
             byte = sign | (magnitude >= infinity_bits ? special : in_range);

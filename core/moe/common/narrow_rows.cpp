@@ -33,6 +33,7 @@ template <class Vector, bool finite, class Wide>
 template <class Vector, class Narrow, bool finite, class Wide>
 [[gnu::always_inline]] inline void narrow_elements(const Wide* wide, float inverse, std::uint8_t* narrow,
                                                    std::size_t count) {
+#pragma GCC unroll 4
     for (std::size_t i = 0; i < count; i += Vector::lanes) {
         typename Vector::Float value;
         Vector::load(value, wide + i);
@@ -90,9 +91,36 @@ struct BlockFacts {
     bool finite;  // all elements are
 };
 
+// The same for elements of 16 bits, whose magnitudes are in the order of their bits.
+template <class Vector, class Wide>
+[[gnu::always_inline]] inline std::uint32_t highest_of_16(const Wide* wide, std::size_t count) {
+    constexpr std::size_t lanes = 2 * Vector::lanes;
+    using Words = typename Vector::Words;
+    Words highest = {};
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+        Words magnitudes;
+        std::memcpy(&magnitudes, wide + i, sizeof magnitudes);
+        magnitudes &= 0x7FFFU;
+        highest = magnitudes > highest ? magnitudes : highest;
+    }
+    using Bits = typename Vector::Bits;
+    const Bits pairs = __builtin_bit_cast(Bits, highest);
+    const Bits low = pairs & 0xFFFFU;
+    const Bits high = pairs >> 16;
+    std::uint32_t most =
+        highest_lane<Vector::lanes / 2>(low > high ? low : high, std::make_index_sequence<Vector::lanes>{});
+    for (; i < count; ++i) most = std::max<std::uint32_t>(most, wide[i].bits & 0x7FFFU);
+    return std::bit_cast<std::uint32_t>(to_float(Wide{static_cast<std::uint16_t>(most)}));
+}
+
 template <class Vector, class Narrow, class Wide>
 [[gnu::always_inline]] inline BlockFacts measure_block(const Wide* wide, std::size_t whole, std::size_t count) {
-    std::uint32_t highest = highest_of<Vector, false>(wide, whole, count);
+    std::uint32_t highest;
+    if constexpr (sizeof(Wide) == 2)
+        highest = highest_of_16<Vector>(wide, count);
+    else
+        highest = highest_of<Vector, false>(wide, whole, count);
     const bool finite = highest < infinity_bits;
     if (!Narrow::holds_nan && !finite) return {std::numeric_limits<float>::quiet_NaN(), finite};
     if (!finite) highest = highest_of<Vector, true>(wide, whole, count);
@@ -114,16 +142,31 @@ template <class Vector, class Narrow, class Wide>
     auto* narrow = reinterpret_cast<std::uint8_t*>(to);
     auto* scales = reinterpret_cast<float*>(to + layout.scales().value());
     std::memset(narrow + layout.hidden(), 0, layout.scales().value() - layout.hidden());
-    for (std::size_t b = 0, at = 0; b < layout.blocks(); ++b, at += layout.block()) {
-        const std::size_t count = std::min(layout.block(), layout.hidden() - at);
-        const std::size_t whole = count - count % Vector::lanes;
-        const BlockFacts facts = measure_block<Vector, Narrow>(wide + at, whole, count);
-        scales[b] = facts.scale;
-        const float inverse = 1.0F / facts.scale;
-        if (facts.finite)
-            narrow_block<Vector, Narrow, true>(wide + at, inverse, narrow + at, whole, count);
-        else
-            narrow_block<Vector, Narrow, false>(wide + at, inverse, narrow + at, whole, count);
+    // All scales of a group first: each depends on a chain of instructions, and those of several blocks overlap.
+    constexpr std::size_t group = 16;
+    for (std::size_t first = 0; first < layout.blocks(); first += group) {
+        const std::size_t end = std::min(first + group, layout.blocks());
+        std::array<BlockFacts, group> facts;
+        const auto count_of = [&](std::size_t block) {
+            return std::min(layout.block(), layout.hidden() - block * layout.block());
+        };
+        for (std::size_t b = first; b < end; ++b) {
+            const std::size_t count = count_of(b);
+            facts[b - first] =
+                measure_block<Vector, Narrow>(wide + b * layout.block(), count - count % Vector::lanes, count);
+        }
+        for (std::size_t b = first; b < end; ++b) {
+            const std::size_t at = b * layout.block();
+            const std::size_t count = count_of(b);
+            const std::size_t whole = count - count % Vector::lanes;
+            const auto [scale, finite] = facts[b - first];
+            scales[b] = scale;
+            const float inverse = 1.0F / scale;
+            if (finite)
+                narrow_block<Vector, Narrow, true>(wide + at, inverse, narrow + at, whole, count);
+            else
+                narrow_block<Vector, Narrow, false>(wide + at, inverse, narrow + at, whole, count);
+        }
     }
     const std::size_t end = layout.scales().value() + sizeof(float) * layout.blocks();
     std::memset(to + end, 0, layout.row().value() - end);
