@@ -13,18 +13,19 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-// Each struct has the same function: it copies `bytes` of each of `blocks` blocks, which begin a page apart, one line
-// of each in turn. It loads all lines of a turn before it stores the first.
+// Each struct has the same function: it copies `bytes` of each of `blocks` blocks, which begin `apart` bytes apart, one
+// line of each in turn. It loads all lines of a turn before it stores the first.
 struct With512Bits {
     template <std::size_t blocks>
-    __attribute__((target("avx512f"))) static void copy(std::byte* target, const std::byte* source, std::size_t bytes) {
+    __attribute__((target("avx512f"))) static void copy(std::byte* target, const std::byte* source, std::size_t bytes,
+                                                        std::size_t apart) {
         for (std::size_t done = 0; done < bytes; done += store_line) {
             __m512i lines[blocks];
 #pragma GCC unroll 16
-            for (std::size_t b = 0; b < blocks; ++b) lines[b] = _mm512_loadu_si512(source + b * page + done);
+            for (std::size_t b = 0; b < blocks; ++b) lines[b] = _mm512_loadu_si512(source + b * apart + done);
 #pragma GCC unroll 16
             for (std::size_t b = 0; b < blocks; ++b) {
-                _mm512_stream_si512(reinterpret_cast<__m512i*>(target + b * page + done), lines[b]);
+                _mm512_stream_si512(reinterpret_cast<__m512i*>(target + b * apart + done), lines[b]);
             }
         }
     }
@@ -32,16 +33,17 @@ struct With512Bits {
 
 struct With256Bits {
     template <std::size_t blocks>
-    __attribute__((target("avx"))) static void copy(std::byte* target, const std::byte* source, std::size_t bytes) {
+    __attribute__((target("avx"))) static void copy(std::byte* target, const std::byte* source, std::size_t bytes,
+                                                    std::size_t apart) {
         for (std::size_t done = 0; done < bytes; done += store_line) {
             __m256i halves[2 * blocks];
 #pragma GCC unroll 16
             for (std::size_t h = 0; h < 2 * blocks; ++h) {
-                halves[h] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + h / 2 * page + done) + h % 2);
+                halves[h] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + h / 2 * apart + done) + h % 2);
             }
 #pragma GCC unroll 16
             for (std::size_t h = 0; h < 2 * blocks; ++h) {
-                _mm256_stream_si256(reinterpret_cast<__m256i*>(target + h / 2 * page + done) + h % 2, halves[h]);
+                _mm256_stream_si256(reinterpret_cast<__m256i*>(target + h / 2 * apart + done) + h % 2, halves[h]);
             }
         }
     }
@@ -49,36 +51,39 @@ struct With256Bits {
 
 struct With128Bits {
     template <std::size_t blocks>
-    static void copy(std::byte* target, const std::byte* source, std::size_t bytes) {
+    static void copy(std::byte* target, const std::byte* source, std::size_t bytes, std::size_t apart) {
         for (std::size_t done = 0; done < bytes; done += store_line) {
             __m128i parts[4 * blocks];
 #pragma GCC unroll 16
             for (std::size_t p = 0; p < 4 * blocks; ++p) {
-                parts[p] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + p / 4 * page + done) + p % 4);
+                parts[p] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + p / 4 * apart + done) + p % 4);
             }
 #pragma GCC unroll 16
             for (std::size_t p = 0; p < 4 * blocks; ++p) {
-                _mm_stream_si128(reinterpret_cast<__m128i*>(target + p / 4 * page + done) + p % 4, parts[p]);
+                _mm_stream_si128(reinterpret_cast<__m128i*>(target + p / 4 * apart + done) + p % 4, parts[p]);
             }
         }
     }
 };
 
-// Copies groups of `blocks` pages as long as whole groups are left. Returns the number of copied bytes.
+// Copies whole lines in `blocks` equal blocks, and the lines that remain.
 template <class Width, std::size_t blocks>
-std::size_t copy_pages(std::byte* target, const std::byte* source, std::size_t bytes) {
-    std::size_t done = 0;
-    for (; bytes - done >= blocks * page; done += blocks * page) {
-        Width::template copy<blocks>(target + done, source + done, page);
-    }
-    return done;
+void copy_blocks(std::byte* target, const std::byte* source, std::size_t bytes) {
+    const std::size_t each = bytes / store_line / blocks * store_line;
+    const std::size_t done = blocks * each;
+    Width::template copy<blocks>(target, source, each, each);
+    Width::template copy<1>(target + done, source + done, bytes - done, 0);
 }
 
+// Measured on rows in memory: with 14 KB, four blocks of 3.5 KB take 0.85 to 0.93 of the time of two pages and the
+// rest; two blocks are best for 7 KB, and one for 4 KB.
 template <class Width>
 void copy(std::byte* target, const std::byte* source, std::size_t bytes) {
-    std::size_t done = copy_pages<Width, 4>(target, source, bytes);
-    done += copy_pages<Width, 2>(target + done, source + done, bytes - done);
-    Width::template copy<1>(target + done, source + done, bytes - done);
+    for (; bytes >= 4 * page; bytes -= 4 * page, target += 4 * page, source += 4 * page)
+        Width::template copy<4>(target, source, page, page);
+    if (bytes >= 2 * page) return copy_blocks<Width, 4>(target, source, bytes);
+    if (bytes > page) return copy_blocks<Width, 2>(target, source, bytes);
+    Width::template copy<1>(target, source, bytes, 0);
 }
 
 }  // namespace

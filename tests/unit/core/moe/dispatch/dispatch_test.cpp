@@ -51,6 +51,15 @@ TEST(Dispatch, RowsLongerThanAStagingBuffer) {
     expect_layers(shape, config);
 }
 
+// The staged route then works on the tables in memory.
+TEST(Dispatch, TablesThatDoNotFitTheUnifiedBuffer) {
+    const CaseShape shape{2, 24, 8, 3200, 49};
+    CombineConfig config = layer_config(shape, 4);
+    config.dispatch_route = CopyRoute::staged;
+    ASSERT_GT(2 * config.slots().value() * sizeof(std::uint32_t), std::size_t{npu::DeviceConfig{}.ub_bytes});
+    expect_layers(shape, config, 2);
+}
+
 TEST(Dispatch, FewerExpertsThanRanks) {
     const CaseShape shape{5, 2, 2, 4, 3};
     expect_layers(shape, layer_config(shape, 16));
