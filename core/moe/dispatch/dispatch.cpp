@@ -115,15 +115,15 @@ void Dispatch::clear_slots(std::uint64_t epoch) {
 }
 
 // Prepares the rows to send and the plan of those to receive.
-void Dispatch::prepare_rows(const RankRouting& own) {
+std::vector<std::uint8_t> Dispatch::prepare_rows(const RankRouting& own) {
     rows_ = {};
     rows_.plan = empty_plan(placement_, memory_.my_pe());
-    if (config_.rows_per == RowsPer::choice) return;
+    if (config_.rows_per == RowsPer::choice) return {};
     rows_.own = route_to_ranks(own, config_.top_k, ExpertPlacement(config_.experts, memory_.n_pes()));
     const std::vector<std::uint32_t> slots = slots_by_rank(rows_.own, memory_.n_pes());
     row_choices_.clear();
     append_choices(row_choices_, slots, transport_.top_k, own, config_.top_k);
-    through_relays_ = rows_through_relays(fan_out_, rows_.own, slots, transport_.top_k);
+    return rows_through_relays(fan_out_, rows_.own, slots, transport_.top_k);
 }
 
 // The rows to send: those of `in`, or quantized ones, once for each token.
@@ -163,13 +163,13 @@ Status Dispatch::start(const std::byte* in, const RankRouting& own, const Status
     if (own_status_.ok()) own_status_ = check(in, own.tokens(config_.top_k));
     results_.set_record(own_status_);
     const RankRouting accepted = own_status_.ok() ? own : RankRouting{};
-    prepare_rows(accepted);
+    std::vector<std::uint8_t> through_relays = prepare_rows(accepted);
     const RankRouting sent = config_.rows_per == RowsPer::rank ? rows_.own.view() : accepted;
     DispatchWork work = work_of(rows_to_send(in, accepted.tokens(config_.top_k)));
     work.experts = sent.experts.data();
     work.choices = sent.experts.size();
     work.row_choices = config_.rows_per == RowsPer::rank ? row_choices_.data() : nullptr;
-    results_.use_next(work, rows_.plan, std::move(through_relays_));
+    results_.use_next(work, rows_.plan, std::move(through_relays));
     return launch(work);
 }
 
@@ -281,18 +281,17 @@ float* Dispatch::reply(std::size_t each) const {
 Status Dispatch::signal(std::span<const std::int32_t> ranks, Word word) {
     // Orders this rank's plain stores and loads before the signals.
     std::atomic_thread_fence(std::memory_order_release);
-    auto* const own = reinterpret_cast<std::uint64_t*>(region_.data() + (layout_.*word)(memory_.my_pe()).value());
-    for (const std::int32_t rank : ranks) memory_.signal(own, epoch_, rank);
+    for (const std::int32_t rank : ranks) memory_.signal(work_.word((layout_.*word)(memory_.my_pe())), epoch_, rank);
     return memory_.quiet();
 }
 
 Status Dispatch::await(std::span<const std::int32_t> ranks, Word word, const char* what) {
-    const auto at = [&](Bytes offset) { return reinterpret_cast<std::uint64_t*>(region_.data() + offset.value()); };
+    if (ranks.empty()) return {};
     const auto is_missing = [&](std::int32_t rank) {
         // Acquire: pairs with the signal of the rank.
-        return __atomic_load_n(at((layout_.*word)(rank)), __ATOMIC_ACQUIRE) < epoch_;
+        return __atomic_load_n(work_.word((layout_.*word)(rank)), __ATOMIC_ACQUIRE) < epoch_;
     };
-    const auto has_aborted = [&](std::int32_t rank) { return abort_received(at(layout_.arrived(rank))); };
+    const auto has_aborted = [&](std::int32_t rank) { return abort_received(work_.word(layout_.arrived(rank))); };
     auto next = ranks.begin();
     const Status waited = memory_.wait(
         [&] {

@@ -90,7 +90,8 @@ private:
     Status check(const std::byte* in, std::size_t tokens) const;
     Status launch(const DispatchWork& work);
     void clear_slots(std::uint64_t epoch);
-    void prepare_rows(const RankRouting& own);
+    // Returns rows_through_relays().
+    std::vector<std::uint8_t> prepare_rows(const RankRouting& own);
     const std::byte* rows_to_send(const std::byte* in, std::size_t tokens);
     [[nodiscard]] DispatchWork work_of(const std::byte* in);
     void adopt();
@@ -118,8 +119,7 @@ private:
     decltype(NarrowFunctions::quantize) quantize_;
     PrivateRows quantized_;  // this rank's tokens in the dispatch type; empty if it does not quantize them
     ReceivedRows rows_;
-    std::vector<Choice> row_choices_;           // one row per rank: of the rows that this rank sends
-    std::vector<std::uint8_t> through_relays_;  // the same; see rows_through_relays()
+    std::vector<Choice> row_choices_;  // one row per rank: of the rows that this rank sends
     std::vector<std::int64_t> rows_to_expert_;
     std::vector<std::int32_t> others_;  // all ranks but this one
     RowFanOut fan_out_;

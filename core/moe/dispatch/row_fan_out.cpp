@@ -117,13 +117,11 @@ RowFanOut::RowFanOut(const std::vector<std::vector<bool>>& mapped, std::int32_t 
     for (std::int32_t rank = 0; rank < ranks; ++rank) {
         if (group_[index(rank)] != rank) continue;
         const std::vector<std::int32_t> group = members(rank);
-        if (!is_apart(self, group)) continue;
-        sends_ = true;
-        for (const std::int32_t member : group) to_[index(member)] = true;
+        for (const std::int32_t member : group) to_[index(member)] = is_apart(self, group);
     }
     const std::vector<std::int32_t> own = members(group_[index(self)]);
     for (std::int32_t source = 0; source < ranks; ++source) from_[index(source)] = is_apart(source, own);
-    if (std::ranges::none_of(from_, [](bool relays) { return relays; })) return;
+    if (std::ranges::find(from_, true) == from_.end()) return;
     std::ranges::copy_if(own, std::back_inserter(peers_), [&](std::int32_t rank) { return rank != self; });
 }
 

@@ -6,6 +6,7 @@
 // every rank chooses the same relays. dispatch_layout.hpp says why nobody overwrites rows that others have yet to copy.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -38,7 +39,7 @@ public:
     [[nodiscard]] std::int32_t self() const { return self_; }
     // The other ranks of this rank's group, to which some rank sends through relays; else none.
     [[nodiscard]] const std::vector<std::int32_t>& peers() const { return peers_; }
-    [[nodiscard]] bool sends_through_relays() const { return sends_; }
+    [[nodiscard]] bool sends_through_relays() const { return std::ranges::find(to_, true) != to_.end(); }
     // The rank that this rank sends the row to, on behalf of `rank`. `ranks`: of the token, ascending.
     [[nodiscard]] std::int32_t relay_of(std::uint32_t token, std::span<const std::int32_t> ranks,
                                         std::int32_t rank) const {
@@ -49,7 +50,8 @@ public:
                                           std::span<const std::int32_t> ranks) const {
         return from_[index(source)] ? choose(source, token, ranks, self_) : self_;
     }
-    [[nodiscard]] bool relays_rows_of(std::int32_t source) const { return !peers_.empty() && from_[index(source)]; }
+    // Whether this rank may get rows of `source` from a relay.
+    [[nodiscard]] bool relays_rows_of(std::int32_t source) const { return from_[index(source)]; }
 
 private:
     static std::size_t index(std::int32_t rank) { return static_cast<std::size_t>(rank); }
@@ -61,7 +63,6 @@ private:
     std::vector<bool> to_;             // [ranks] this rank sends to the rank's group through relays
     std::vector<bool> from_;           // [ranks] the rank sends to this rank's group through relays
     std::vector<std::int32_t> peers_;
-    bool sends_ = false;
 };
 
 // Writes which ranks this one can access into its part of the memory.
