@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/moe/dispatch_in_job.hpp"
 #include "core/moe/common/combine_plan.hpp"
 #include "core/moe/common/narrow_rows.hpp"
 #include "core/moe/direct/combine_receiver.hpp"
@@ -24,11 +25,7 @@ namespace {
 
 constexpr std::uint64_t epoch = 1;
 
-Rows max_slots(const Routing& routing) {
-    std::size_t most = 1;
-    for (const auto& ids : routing.expert_ids) most = std::max(most, ids.size());
-    return Rows{most};
-}
+Rows max_slots(const Routing& routing) { return Rows{std::max<std::uint64_t>(max_choices(routing), 1)}; }
 
 Result<std::vector<CombinePlan>> plans_of(const Routing& routing) {
     std::vector<RankRouting> views;
@@ -69,8 +66,7 @@ Bytes returned_row(const EstimateRows& rows) {
 }
 
 Bytes dispatched_row(const EstimateRows& rows) {
-    return rows.dispatched == NarrowType::none ? returned_row(rows)
-                                               : NarrowLayout(static_cast<std::size_t>(rows.hidden), 0).row();
+    return rows.quantized ? NarrowLayout(static_cast<std::size_t>(rows.hidden), 0).row() : returned_row(rows);
 }
 
 npu::CheckedJobConfig job_config(Bytes heap, int ranks, const EstimateCores& cores) {
@@ -93,18 +89,7 @@ public:
         return std::unique_ptr<EstimatedJob>(new EstimatedJob(time, cores, std::move(job).value()));
     }
 
-    template <class T>
-    T* allocate(std::uint64_t count) {
-        return job_->allocate<T>(std::max<std::uint64_t>(count, 1));
-    }
-    template <class T>
-    [[nodiscard]] T* at(int pe, T* address) const {
-        return job_->at(pe, address);
-    }
-    template <class T>
-    void fill(int pe, T* address, const std::vector<T>& values) {
-        std::ranges::copy(values, at(pe, address));
-    }
+    [[nodiscard]] npu::CheckedJob& job() const { return *job_; }
     Status run(const char* name, const npu::CheckedJob::Kernel& kernel) {
         npu::LaunchConfig launch(cores_.blocks);
         launch.name = name;
@@ -119,65 +104,6 @@ private:
     npu::VirtualTime& time_;
     EstimateCores cores_;
     std::unique_ptr<npu::CheckedJob> job_;
-};
-
-// The arguments of the dispatch kernels on each rank.
-class EstimatedDispatch {
-public:
-    EstimatedDispatch(EstimatedJob& job, const Routing& routing, const DispatchLayout& layout)
-        : job_(job), routing_(routing), layout_(layout), placement_(routing.experts, routing.ranks()) {
-        const auto experts = static_cast<std::uint64_t>(routing.experts);
-        const auto ranks = static_cast<std::uint64_t>(routing.ranks());
-        const auto local = static_cast<std::uint64_t>(placement_.local_experts(0));
-        const std::uint64_t choices = max_slots(routing).value();
-        region_ = job.allocate<std::byte>(layout.total().value());
-        experts_ = job.allocate<std::int32_t>(choices);
-        tables_ = {job.allocate<std::byte>(layout.record_bytes().value()),
-                   job.allocate<std::uint32_t>(choices),
-                   job.allocate<std::uint64_t>(experts + 1),
-                   job.allocate<std::uint64_t>(experts),
-                   job.allocate<std::uint64_t>(ranks),
-                   job.allocate<std::uint64_t>(1),
-                   job.allocate<std::int32_t>(local * ranks),
-                   job.allocate<std::int32_t>(local * ranks)};
-        for (int pe = 0; pe < routing.ranks(); ++pe)
-            job.fill(pe, experts_, routing.expert_ids[static_cast<std::size_t>(pe)]);
-    }
-
-    // Bytes of the objects.
-    static Bytes size(const Routing& routing, const DispatchLayout& layout) {
-        const auto experts = static_cast<std::uint64_t>(routing.experts);
-        const auto ranks = static_cast<std::uint64_t>(routing.ranks());
-        return layout.total() + layout.record_bytes() + Bytes{8 * max_slots(routing).value()} +
-               Bytes{16 * experts + 8 * ranks + 8 * (experts / ranks + 1) * ranks};
-    }
-
-    [[nodiscard]] DispatchWork of(int pe, const std::byte* in) const {
-        DispatchWork work;
-        work.in = in;
-        work.experts = job_.at(pe, experts_);
-        work.choices = routing_.expert_ids[static_cast<std::size_t>(pe)].size();
-        work.top_k = routing_.top_k;
-        work.placement = placement_;
-        work.region = job_.at(pe, region_);
-        work.layout = layout_;
-        work.epoch = epoch;
-        work.route = CopyRoute::staged;
-        work.tables = {job_.at(pe, tables_.record),       job_.at(pe, tables_.order),
-                       job_.at(pe, tables_.begins),       job_.at(pe, tables_.starts),
-                       job_.at(pe, tables_.totals),       job_.at(pe, tables_.accepted),
-                       job_.at(pe, tables_.offset_table), job_.at(pe, tables_.length_table)};
-        return work;
-    }
-
-private:
-    EstimatedJob& job_;
-    const Routing& routing_;
-    DispatchLayout layout_;
-    ExpertPlacement placement_;
-    std::byte* region_;
-    std::int32_t* experts_;
-    DispatchTables tables_;
 };
 
 DispatchLayout layout_of(const Routing& routing, const EstimateRows& rows, Rows most) {
@@ -197,12 +123,13 @@ DispatchLayout layout_of(const Routing& routing, const EstimateRows& rows, Rows 
 // The arguments of the combine kernels on each rank.
 class EstimatedCombine {
 public:
-    EstimatedCombine(EstimatedJob& job, const Routing& routing, const EstimateRows& rows,
+    EstimatedCombine(npu::CheckedJob& job, const Routing& routing, const EstimateRows& rows,
                      const std::vector<CombinePlan>& plans, const SlotLayout& layout)
         : job_(job), routing_(routing), rows_(rows), plans_(plans), layout_(layout) {
         region_ = job.allocate<std::byte>(layout.total().value());
         slots_ = job.allocate<std::uint32_t>(max_rows(plans).value());
-        for (int pe = 0; pe < routing.ranks(); ++pe) job.fill(pe, slots_, plans[static_cast<std::size_t>(pe)].slots);
+        for (int pe = 0; pe < routing.ranks(); ++pe)
+            std::ranges::copy(plans[static_cast<std::size_t>(pe)].slots, job.at(pe, slots_));
     }
 
     [[nodiscard]] CombineSend send(int pe, const std::byte* x) const {
@@ -233,7 +160,7 @@ public:
     }
 
 private:
-    EstimatedJob& job_;
+    npu::CheckedJob& job_;
     const Routing& routing_;
     const EstimateRows& rows_;
     const std::vector<CombinePlan>& plans_;
@@ -269,14 +196,15 @@ Status estimate_dispatch(npu::VirtualTime& time, const Routing& routing, const E
     auto plans = plans_of(routing);
     if (!plans.ok()) return plans.status();
     const DispatchLayout layout = layout_of(routing, rows, max_rows(plans.value()));
-    auto job = EstimatedJob::create(time, routing, EstimatedDispatch::size(routing, layout), cores);
+    auto job = EstimatedJob::create(time, routing, DispatchInJob::size(routing, layout), cores);
     if (!job.ok()) return job.status();
     auto in = make_rows(max_slots(routing), dispatched_row(rows));
     if (!in.ok()) return in.status();
-    const EstimatedDispatch dispatch(*job.value(), routing, layout);
+    const DispatchInJob dispatch(job.value()->job(), routing, layout);
     const auto run = [&](const char* name, void (*kernel)(npu::Core&, const DispatchWork&)) {
-        return job.value()->run(name,
-                                [&](npu::Core& core) { kernel(core, dispatch.of(core.my_pe(), in.value().get())); });
+        return job.value()->run(name, [&](npu::Core& core) {
+            kernel(core, dispatch.work_of(core.my_pe(), in.value().get(), epoch, CopyRoute::staged));
+        });
     };
     if (!rows.fixed_slots) return run("moe_dispatch", moe_dispatch);
     Status sent = run("moe_dispatch_sort_and_send_fixed", moe_dispatch_sort_and_send_fixed);
@@ -296,7 +224,7 @@ Result<npu::VirtualReport> estimate_combine(npu::VirtualTime& time, const Routin
     auto out = make_rows(max_slots(routing), row);
     for (const auto* memory : {&x, &out})
         if (!memory->ok()) return memory->status();
-    const EstimatedCombine combine(*job.value(), routing, rows, plans.value(), layout);
+    const EstimatedCombine combine(job.value()->job(), routing, rows, plans.value(), layout);
     Status sent = job.value()->run("moe_combine_direct_sender", [&](npu::Core& core) {
         moe_combine_direct_sender(core, combine.send(core.my_pe(), x.value().get()));
     });

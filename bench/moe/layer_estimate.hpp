@@ -22,7 +22,7 @@ struct EstimateCores {
 struct EstimateRows {
     std::int64_t hidden = 1;
     ElementType type = ElementType::bfloat16;  // of the rows that return, and of the output
-    NarrowType dispatched = NarrowType::none;  // of the rows of a dispatch, which are quantized before; none: `type`
+    bool quantized = false;                    // rows of a dispatch have one byte for each element, and scales
     bool fixed_slots = false;                  // of a dispatch
 };
 

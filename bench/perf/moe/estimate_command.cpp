@@ -75,9 +75,7 @@ public:
         if (Status cores = read_cores(); !cores.ok()) return fail("estimate", cores.message());
         auto routing = routing_of(*workload);
         if (!routing.ok()) return fail("estimate", routing.status().message());
-        const moe::EstimateRows rows{workload->hidden, workload->type,
-                                     quantize_.empty() ? moe::NarrowType::none : moe::NarrowType::e4m3,
-                                     slots_ == "fixed"};
+        const moe::EstimateRows rows{workload->hidden, workload->type, !quantize_.empty(), slots_ == "fixed"};
         npu::VirtualTime of_dispatch(device.value());
         const Status dispatched = moe::estimate_dispatch(of_dispatch, routing.value(), rows, cores_);
         if (!dispatched.ok()) return fail("estimate", dispatched.message());

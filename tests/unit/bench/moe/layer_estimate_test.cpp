@@ -104,7 +104,7 @@ TEST(LayerEstimate, ADispatchSendsRowsSlotsAndCounts) {
     EXPECT_EQ(total_bytes(estimate(routing, {}, {}, rows_of).dispatch), packed);
     EXPECT_LT(estimate(routing, {}, {}, rows_of).dispatch.seconds(), estimate(routing, {}).dispatch.seconds())
         << "which waits for the others once more";
-    rows_of.dispatched = NarrowType::e4m3;
+    rows_of.quantized = true;
     const double narrow = total_bytes(estimate(routing, {}, {}, rows_of).dispatch);
     EXPECT_NEAR(packed - narrow, rows * static_cast<double>(14336 - 7424), 1) << "with scales, in whole lines";
 }

@@ -10,10 +10,12 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bench/moe/dispatch_in_job.hpp"
 #include "core/moe/dispatch/dispatch_kernel.hpp"
 #include "core/moe/stream/row_order.hpp"
 #include "core/moe/stream/stream_combine.hpp"
@@ -109,25 +111,14 @@ private:
     static float factor_of(int expert) { return static_cast<float>(expert + 2); }
 
     void allocate() {
-        const auto entries = static_cast<std::size_t>(local_experts()) * static_cast<std::size_t>(ranks());
-        region_ = job_->allocate<std::byte>(dispatch_layout_.total().value());
+        dispatch_.emplace(*job_, routing_, dispatch_layout_);
         slots_ = job_->allocate<std::byte>(slot_layout_.total().value());
         rings_ = job_->allocate<std::byte>(ring_layout_.total().value());
         in_ = job_->allocate<float>(case_.tokens() * columns);
-        experts_ = job_->allocate<std::int32_t>(case_.choices());
-        tables_.record = job_->allocate<std::byte>(dispatch_layout_.record_bytes().value());
-        tables_.order = job_->allocate<std::uint32_t>(case_.choices());
-        tables_.begins = job_->allocate<std::uint64_t>(static_cast<std::size_t>(case_.routing.experts) + 1);
-        tables_.starts = job_->allocate<std::uint64_t>(static_cast<std::size_t>(case_.routing.experts));
-        tables_.totals = job_->allocate<std::uint64_t>(static_cast<std::size_t>(ranks()));
-        tables_.accepted = job_->allocate<std::uint64_t>(1);
-        tables_.offset_table = job_->allocate<std::int32_t>(entries);
-        tables_.length_table = job_->allocate<std::int32_t>(entries);
     }
 
     void fill(int pe) {
         const std::vector<std::int32_t>& ids = routing_.expert_ids[static_cast<std::size_t>(pe)];
-        std::ranges::copy(ids, job_->at(pe, experts_));
         for (std::uint64_t token = 0; token < case_.tokens(); ++token)
             for (std::size_t c = 0; c < columns; ++c) job_->at(pe, in_)[token * columns + c] = value_in(pe, token, c);
         orders_.push_back(row_order(ids, placement(), slot_layout_.slots(), case_.chunks()));
@@ -137,21 +128,9 @@ private:
     [[nodiscard]] ExpertPlacement placement() const { return {case_.routing.experts, ranks()}; }
 
     DispatchWork dispatch_of(int pe, std::uint64_t call) {
-        DispatchWork work;
-        work.in = reinterpret_cast<const std::byte*>(job_->at(pe, in_));
-        work.experts = job_->at(pe, experts_);
-        work.choices = case_.choices();
-        work.top_k = case_.routing.top_k;
-        work.placement = placement();
-        work.region = job_->at(pe, region_);
-        work.layout = dispatch_layout_;
-        work.epoch = call;
+        const auto* in = reinterpret_cast<const std::byte*>(job_->at(pe, in_));
+        DispatchWork work = dispatch_->work_of(pe, in, call, case_.route);
         work.cached = case_.cached && call > 1;
-        work.route = case_.route;
-        work.tables = {job_->at(pe, tables_.record),       job_->at(pe, tables_.order),
-                       job_->at(pe, tables_.begins),       job_->at(pe, tables_.starts),
-                       job_->at(pe, tables_.totals),       job_->at(pe, tables_.accepted),
-                       job_->at(pe, tables_.offset_table), job_->at(pe, tables_.length_table)};
         return work;
     }
 
@@ -291,12 +270,10 @@ private:
     SlotLayout slot_layout_;
     RingLayout ring_layout_;
     std::unique_ptr<npu::CheckedJob> job_;
-    std::byte* region_ = nullptr;
+    std::optional<DispatchInJob> dispatch_;
     std::byte* slots_ = nullptr;
     std::byte* rings_ = nullptr;
     float* in_ = nullptr;
-    std::int32_t* experts_ = nullptr;
-    DispatchTables tables_;
     std::vector<RowOrder> orders_;
     std::vector<std::vector<float>> out_;  // by PE
     bool begun_ = false;

@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
+#include "bench/moe/dispatch_in_job.hpp"
 #include "core/moe/common/combine_plan.hpp"
 #include "core/moe/dispatch/dispatch_kernel.hpp"
 #include "npushmem/npu/checked_job.hpp"
@@ -32,17 +34,8 @@ public:
         config.device.blocks = 1;
         config.device.launch_timeout = std::chrono::seconds(60);
         job_ = CheckedJob::create(config).value();
-        region_ = job_->allocate<std::byte>(layout_.total().value());
+        dispatch_.emplace(*job_, routing_, layout_);
         in_ = job_->allocate<std::byte>(bytes_of(Rows{static_cast<std::uint64_t>(shape.tokens)}, row).value());
-        experts_ = job_->allocate<std::int32_t>(choices);
-        tables_.record = job_->allocate<std::byte>(layout_.record_bytes().value());
-        tables_.order = job_->allocate<std::uint32_t>(choices);
-        tables_.begins = job_->allocate<std::uint64_t>(shape.experts + 1);
-        tables_.starts = job_->allocate<std::uint64_t>(shape.experts);
-        tables_.totals = job_->allocate<std::uint64_t>(shape.ranks);
-        tables_.accepted = job_->allocate<std::uint64_t>(1);
-        tables_.offset_table = job_->allocate<std::int32_t>(entries);
-        tables_.length_table = job_->allocate<std::int32_t>(entries);
         for (int pe = 0; pe < shape.ranks; ++pe) fill(pe);
     }
 
@@ -61,21 +54,7 @@ public:
     }
 
     DispatchWork work_of(int pe, std::uint64_t epoch) {
-        DispatchWork work;
-        work.in = job_->at(pe, in_);
-        work.experts = job_->at(pe, experts_);
-        work.choices = choices;
-        work.top_k = shape.top_k;
-        work.placement = ExpertPlacement(shape.experts, shape.ranks);
-        work.region = job_->at(pe, region_);
-        work.layout = layout_;
-        work.epoch = epoch;
-        work.route = route_;
-        work.tables = {job_->at(pe, tables_.record),       job_->at(pe, tables_.order),
-                       job_->at(pe, tables_.begins),       job_->at(pe, tables_.starts),
-                       job_->at(pe, tables_.totals),       job_->at(pe, tables_.accepted),
-                       job_->at(pe, tables_.offset_table), job_->at(pe, tables_.length_table)};
-        return work;
+        return dispatch_->work_of(pe, job_->at(pe, in_), epoch, route_);
     }
 
     // Returns "" or the first difference to the plain reference.
@@ -117,7 +96,6 @@ private:
     }
 
     void fill(int pe) {
-        std::ranges::copy(routing_.expert_ids[static_cast<std::size_t>(pe)], job_->at(pe, experts_));
         const std::size_t row = layout_.row_bytes().value();
         for (std::uint32_t token = 0; token < static_cast<std::uint32_t>(shape.tokens); ++token) {
             for (std::size_t i = 0; i < row; ++i) job_->at(pe, in_)[token * row + i] = content(pe, token, i);
@@ -145,10 +123,8 @@ private:
     DispatchLayout layout_;
     CopyRoute route_;
     std::unique_ptr<CheckedJob> job_;
-    std::byte* region_ = nullptr;
+    std::optional<DispatchInJob> dispatch_;
     std::byte* in_ = nullptr;
-    std::int32_t* experts_ = nullptr;
-    DispatchTables tables_;
 };
 
 TEST(CheckedDispatch, IsCleanUnderEverySchedule) {
