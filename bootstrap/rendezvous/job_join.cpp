@@ -24,9 +24,31 @@ JobJoin::JobJoin(const Settings& settings, const UniqueId& id, int rank, int nra
       me_(Identity::of_this_process(rank)),
       deadline_(Deadline::after(settings.timeout, limits::cause_report_grace)),
       links_(me_.text()),
-      children_(place_.children.size()) {}
+      children_(place_.children.size()) {
+    if (!settings.shares_memory) return;
+    const auto host = host_identity(settings.emulated_host);
+    if (host.ok()) host_ = host.value();
+}
 
 Result<std::unique_ptr<Bootstrap>> JobJoin::run() {
+    if (auto job = attach_to_memory_of_id()) {
+        const Status all_here = job->opening_barrier(Deadline::after(settings_.timeout));
+        if (all_here.ok()) return std::unique_ptr<Bootstrap>(std::move(job));
+        if (!job->is_refused()) return all_here;
+    }
+    return join_service();
+}
+
+// Returns nullptr if this rank must join the service.
+std::unique_ptr<SharedMemoryBootstrap> JobJoin::attach_to_memory_of_id() {
+    if (!id_.memory.given() || !host_) return nullptr;
+    auto memory = JobMemory::attach(id_.memory, nranks_, *host_);
+    if (!memory.ok()) return nullptr;
+    auto opened = SharedMemoryBootstrap::open(std::move(memory).value(), me_, settings_.collective_timeout);
+    return opened.ok() ? std::move(opened).value() : nullptr;
+}
+
+Result<std::unique_ptr<Bootstrap>> JobJoin::join_service() {
     auto service = connect_to_service();
     if (!service.ok()) return service.status();
     const Address towards_service = service.value().socket().local_address();
@@ -37,11 +59,12 @@ Result<std::unique_ptr<Bootstrap>> JobJoin::run() {
     if (Status joined = join(); !joined.ok()) return joined;
     if (!listening.ok()) return links_.fail(listening.within(me_.text()));
     if (Status assigned = await_assignment(); !assigned.ok()) return assigned;
-    return assigned_.memory.process != 0 ? share_memory() : connect_tree();
+    return assigned_.memory.given() ? share_memory() : connect_tree();
 }
 
 Result<std::unique_ptr<Bootstrap>> JobJoin::share_memory() {
-    auto memory = me_.rank == 0 ? std::move(memory_) : SharedSegment::attach(assigned_.memory);
+    auto memory =
+        me_.rank == 0 ? Result<JobMemory>(*std::move(memory_)) : JobMemory::attach(assigned_.memory, nranks_, *host_);
     if (!memory.ok()) {
         // If rank 0 has ended, the service reports it.
         Status cause;
@@ -49,7 +72,7 @@ Result<std::unique_ptr<Bootstrap>> JobJoin::share_memory() {
             cause = links_.exchange({}, limit);
         return cause.ok() ? links_.fail(memory.status().within(me_.text())) : cause;
     }
-    auto opened = SharedMemoryBootstrap::open(std::move(memory).value(), me_, nranks_, settings_.collective_timeout);
+    auto opened = SharedMemoryBootstrap::open(std::move(memory).value(), me_, settings_.collective_timeout);
     if (!opened.ok()) return links_.fail(opened.status());
     auto made = std::move(opened).value();
     const Status all_here = made->opening_barrier(deadline_, [this] { return links_.exchange({}, Deadline::now()); });
@@ -109,21 +132,19 @@ Status JobJoin::listen(const Address& towards_service) {
 
 Status JobJoin::join() {
     Join join{me_, nranks_, library_version, settings_.timeout, acceptor_ ? acceptor_->address() : Address{}, {}, {}};
-    if (settings_.shares_memory) offer_memory(join);
+    if (host_) offer_memory(join);
     return links_.send(service_, FrameType::join, {join.encode()});
 }
 
 // Without memory, or where the host cannot be identified, the ranks are connected in a tree.
 void JobJoin::offer_memory(Join& join) {
-    const auto host = host_identity(settings_.emulated_host);
-    if (!host.ok()) return;
     if (me_.rank == 0) {
-        auto memory = SharedMemoryBootstrap::create_memory(nranks_);
+        auto memory = JobMemory::create(nranks_, *host_);
         if (!memory.ok()) return;
         memory_ = std::move(memory).value();
-        join.memory = memory_.handle();
+        join.memory = memory_->handle();
     }
-    join.host = host.value();
+    join.host = *host_;
 }
 
 Status JobJoin::await_assignment() {
@@ -131,9 +152,8 @@ Status JobJoin::await_assignment() {
     if (!frame.ok()) return frame.status();
     const auto assigned =
         frame.value().type == FrameType::assign ? Assign::decode(frame.value().payload) : std::nullopt;
-    const bool shares = assigned && assigned->memory.process != 0;
-    const bool fits =
-        shares ? me_.rank != 0 || memory_.base() != nullptr : assigned && assigned->parent.rank == place_.parent;
+    const bool shares = assigned && assigned->memory.given();
+    const bool fits = shares ? host_ && (me_.rank != 0 || memory_) : assigned && assigned->parent.rank == place_.parent;
     if (!fits)
         return links_.fail(
             {Code::protocol, me_.text() + " got an answer from the rendezvous service that does not fit its join"});

@@ -11,15 +11,17 @@
 #include "bootstrap/rendezvous/handshake_acceptor.hpp"
 #include "bootstrap/rendezvous/messages.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
+#include "bootstrap/rendezvous/shared_memory_bootstrap.hpp"
 #include "bootstrap/rendezvous/unique_id.hpp"
-#include "core/base/shared_segment.hpp"
 #include "npushmem/plugin/bootstrap.hpp"
 
 namespace npushmem::rendezvous {
 
-// Joins one rank: connects to the service, sends join, and receives the handle of memory that all ranks share, or the
-// address of its parent in the tree. Attaches to the memory, or connects to parent and children. Then it passes a first
-// barrier and leaves the service. A failure in any step is reported to the service, which sends it to all ranks.
+// Joins one rank. If the unique id contains memory of this host, the rank attaches to it and waits there for the
+// others. Otherwise, or when the memory is refused, it connects to the service, sends join, and receives the handle of
+// memory that all ranks share, or the address of its parent in the tree. It attaches to the memory, or connects to
+// parent and children. Then it passes a first barrier and leaves the service. A failure in any step is reported to the
+// service, which sends it to all ranks.
 class JobJoin {
 public:
     // 0 <= rank < nranks, nranks > 1.
@@ -29,6 +31,8 @@ public:
     Result<std::unique_ptr<Bootstrap>> run();
 
 private:
+    std::unique_ptr<SharedMemoryBootstrap> attach_to_memory_of_id();
+    Result<std::unique_ptr<Bootstrap>> join_service();
     Result<Channel> connect_to_service();
     Status listen(const Address& towards_service);
     Status join();
@@ -54,7 +58,8 @@ private:
     LinkSet links_;
     LinkSet::Index service_ = 0;                 // the first link
     std::optional<HandshakeAcceptor> acceptor_;  // none at a leaf
-    SharedSegment memory_;                       // of rank 0, for all ranks
+    std::optional<npushmem_host_id> host_;       // none: this rank shares no memory
+    std::optional<JobMemory> memory_;            // of rank 0, for all ranks
     std::optional<Connector> parent_connector_;
     Assign assigned_;
     std::optional<LinkSet::Index> parent_;

@@ -149,9 +149,9 @@ Status RendezvousService::begin() {
 
 bool RendezvousService::runs_in_this_process() const { return owner_ == ::getpid(); }
 
-void RendezvousService::add_job(const Credentials& credentials) {
+void RendezvousService::add_job(const Credentials& credentials, std::optional<JobMemory> memory) {
     const std::scoped_lock lock(jobs_mutex_);
-    jobs_.try_emplace(credentials.job, credentials);
+    jobs_.try_emplace(credentials.job, credentials, std::move(memory));
 }
 
 void RendezvousService::rank_ended(const Nonce& job, int rank, int nranks, const std::string& how) {
@@ -297,19 +297,23 @@ RendezvousService* RendezvousServices::find(const Address& where) const {
     return found == services_.end() ? nullptr : found->get();
 }
 
-Result<UniqueId> RendezvousServices::serve(const Address& where, const MakeId& make_id) {
+Result<UniqueId> RendezvousServices::serve(const Address& where, const MakeId& make_id,
+                                           std::optional<JobMemory> memory) {
     const std::scoped_lock lock(mutex_);
-    if (RendezvousService* running = find(where)) {
-        auto id = make_id(running->address());
-        if (id.ok()) running->add_job(id.value().credentials);
+    const auto make = [&](RendezvousService& service) {
+        auto id = make_id(service.address());
+        if (!id.ok()) return id;
+        if (memory) id.value().memory = memory->handle();
+        id.value().memory.bytes = 0;
+        service.add_job(id.value().credentials, std::move(memory));
         return id;
-    }
+    };
+    if (RendezvousService* running = find(where)) return make(*running);
     auto listening = RendezvousService::listen(where);
     if (!listening.ok()) return listening.status();
     RendezvousService& service = *listening.value();
-    auto id = make_id(service.address());
+    auto id = make(service);
     if (!id.ok()) return id;
-    service.add_job(id.value().credentials);
     if (Status begun = service.begin(); !begun.ok()) return begun;
     services_.push_back(std::move(listening).value());
     return id;

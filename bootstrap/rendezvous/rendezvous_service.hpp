@@ -87,8 +87,8 @@ public:
     [[nodiscard]] const Address& address() const { return address_; }
     // After a fork the child has this object but not its thread.
     [[nodiscard]] bool runs_in_this_process() const;
-    // A job that is served already does not change.
-    void add_job(const Credentials& credentials);
+    // A job that is served already does not change. `memory`: of its unique id.
+    void add_job(const Credentials& credentials, std::optional<JobMemory> memory = {});
     // See Job::rank_ended.
     void rank_ended(const Nonce& job, int rank, int nranks, const std::string& how);
 
@@ -141,8 +141,9 @@ public:
     static RendezvousServices& of_process();
 
     // Creates an id whose service listens at `where` (port 0: any port), and serves it in an existing or a new service.
+    // `memory`: for ranks that all run on this host.
     using MakeId = std::function<Result<UniqueId>(const Address& service)>;
-    Result<UniqueId> serve(const Address& where, const MakeId& make_id);
+    Result<UniqueId> serve(const Address& where, const MakeId& make_id, std::optional<JobMemory> memory = {});
     // See Job::rank_ended. Code::state if no service of this process serves the id.
     Status rank_ended(const UniqueId& id, int rank, int nranks, const std::string& how);
 

@@ -18,8 +18,6 @@ std::string text_of(const Version& version) {
     return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
 }
 
-bool same(const Version& a, const Version& b) { return text_of(a) == text_of(b); }
-
 }  // namespace
 
 std::vector<int> Membership::ranks_in(State state) const {
@@ -38,7 +36,7 @@ std::vector<ConnectionId> Membership::connections() const {
 
 bool Membership::all_share_memory() const {
     const npushmem_host_id& host = of(0).host;
-    return of(0).memory.process != 0 && std::ranges::all_of(members_, [&](const Member& each) {
+    return of(0).memory.given() && std::ranges::all_of(members_, [&](const Member& each) {
                return is_same_host(each.host, host) && each.host.user == host.user;
            });
 }
@@ -84,7 +82,7 @@ Status Session::check_join(const Join& join) const {
         return {Code::state,
                 fmt::format("rank {} joined twice: pid {} on host {}, and pid {} on host {}", who.rank,
                             members_.of(who.rank).who.pid, members_.of(who.rank).who.host, who.pid, who.host)};
-    if (!same(join.version, version_))
+    if (join.version != version_)
         return {Code::mismatch, fmt::format("{} runs npushmem {}, {} runs {}; start all ranks with the same library",
                                             who.text(), text_of(join.version), first_.text(), text_of(version_))};
     return {};
@@ -173,6 +171,7 @@ bool failed(const Session& session) { return session.stage() == Session::Stage::
 }  // namespace
 
 Session& Job::session_for(const Join& join, Moment now) {
+    if (memory_) memory_->refuse();
     const auto found = std::ranges::find_if(sessions_, [&](const Session& each) { return each.matches(join); });
     if (found != sessions_.end()) return *found;
     return sessions_.emplace_back(next_number_++, join, now);
@@ -196,7 +195,10 @@ Deadline Job::next_deadline() const {
     return next;
 }
 
-void Job::rank_ended(int rank, int nranks, std::string how) { ended_.push_back({rank, nranks, std::move(how)}); }
+void Job::rank_ended(int rank, int nranks, std::string how) {
+    if (memory_ && memory_->nranks() == nranks) memory_->rank_ended(rank, ended_without_joining(how));
+    ended_.push_back({rank, nranks, std::move(how)});
+}
 
 Session* Job::fail_for_ended_rank(Moment now) {
     for (Session& session : sessions_)

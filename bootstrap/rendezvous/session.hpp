@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bootstrap/rendezvous/authentication.hpp"
+#include "bootstrap/rendezvous/job_memory.hpp"
 #include "bootstrap/rendezvous/messages.hpp"
 
 namespace npushmem::rendezvous {
@@ -109,10 +110,13 @@ private:
 // The sessions of one unique id; few at a time, since a session begins when ranks return from the previous one.
 class Job {
 public:
-    explicit Job(Credentials credentials) : credentials_(credentials) {}
+    // `memory`: of the unique id; none: all ranks join the service.
+    explicit Job(Credentials credentials, std::optional<JobMemory> memory = {})
+        : credentials_(credentials), memory_(std::move(memory)) {}
 
     [[nodiscard]] const Credentials& credentials() const { return credentials_; }
-    // Returns the session that the rank means, or a new one. The reference is valid until prune().
+    // Returns the session that the rank means, or a new one. The reference is valid until prune(). Ranks that wait in
+    // the memory join the service too.
     Session& session_for(const Join& join, Moment now);
     // nullptr if the session has ended.
     Session* find(std::uint32_t number);
@@ -120,7 +124,7 @@ public:
     Session* find_timed_out(Moment now);
     [[nodiscard]] Deadline next_deadline() const;
     // The process of a rank has ended and cannot join any more; `how` describes the end. Sessions of `nranks` ranks
-    // that wait for it fail, also those that begin later.
+    // that wait for it fail, also those that begin later, and ranks that wait for it in the memory.
     void rank_ended(int rank, int nranks, std::string how);
     // Fails a session that waits for a rank that has ended, and returns it; nullptr if there is none.
     Session* fail_for_ended_rank(Moment now);
@@ -135,6 +139,7 @@ private:
     };
 
     Credentials credentials_;
+    std::optional<JobMemory> memory_;
     std::vector<EndedRank> ended_;
     std::uint32_t next_number_ = 1;  // 0 is the session of connections to the service itself
     std::deque<Session> sessions_;

@@ -19,27 +19,27 @@
 
 #include "bootstrap/rendezvous/collectives.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
+#include "bootstrap/rendezvous/job_memory.hpp"
 #include "bootstrap/rendezvous/messages.hpp"
 #include "core/base/parking.hpp"
-#include "core/base/shared_segment.hpp"
 #include "npushmem/plugin/bootstrap.hpp"
 
 namespace npushmem::rendezvous {
 
 class SharedMemoryBootstrap final : public Bootstrap {
 public:
-    // Creates the memory for `nranks` ranks, for one of them; the others attach to its handle.
-    static Result<SharedSegment> create_memory(int nranks);
-
-    // For each rank. `timeout` limits each collective; 0: none. Code::protocol if the memory has another layout.
-    static Result<std::unique_ptr<SharedMemoryBootstrap>> open(SharedSegment memory, const Identity& me, int nranks,
+    // For each rank. `timeout` limits each collective; 0: none. Code::state if the rank was used before in this memory.
+    static Result<std::unique_ptr<SharedMemoryBootstrap>> open(JobMemory memory, const Identity& me,
                                                                Milliseconds timeout);
     // Leaves the job, without waiting.
     ~SharedMemoryBootstrap() override;
 
-    // The barrier of the job's start: afterwards all ranks have attached. Another service reports ranks that never do:
-    // `service_failure` is called now and then, and its failure ends the wait.
-    Status opening_barrier(Deadline deadline, const std::function<Status()>& service_failure);
+    // The barrier of the job's start: afterwards all ranks have attached. If they have joined the rendezvous service
+    // before, it reports ranks that never attach: `service_failure` is called now and then, and its failure ends the
+    // wait.
+    Status opening_barrier(Deadline deadline, const std::function<Status()>& service_failure = {});
+    // Was the memory refused before all ranks had attached? Then the opening barrier has failed.
+    [[nodiscard]] bool is_refused() const { return memory_.opening() == JobMemory::Opening::refused; }
 
     [[nodiscard]] int rank() const override { return me_.rank; }
     [[nodiscard]] int nranks() const override { return nranks_; }
@@ -50,18 +50,13 @@ public:
 
 private:
     using Call = CollectiveCall;
-    struct RankState;
-    struct Header;
+    using Header = JobMemory::Header;
+    using RankState = JobMemory::RankState;
 
-    SharedMemoryBootstrap(SharedSegment memory, const Identity& me, int nranks, Milliseconds timeout);
+    SharedMemoryBootstrap(JobMemory memory, const Identity& me, Milliseconds timeout);
 
-    [[nodiscard]] static std::uint64_t memory_bytes(int nranks);
-    [[nodiscard]] static std::size_t piece_bytes(int nranks);
-    [[nodiscard]] static std::size_t buffers_offset(int nranks);
-    [[nodiscard]] Header& header() const;
-    [[nodiscard]] RankState& state_of(int rank) const;
-    // The buffer of the round in which this rank is, or which it enters next.
-    [[nodiscard]] std::span<std::byte> buffer() const;
+    [[nodiscard]] Header& header() const { return memory_.header(); }
+    [[nodiscard]] RankState& state_of(int rank) const { return memory_.state_of(rank); }
 
     [[nodiscard]] Deadline deadline() const;
     Status pass_round(const Call& call, Deadline deadline, const std::function<Status()>& service_failure = {});
@@ -75,16 +70,12 @@ private:
     [[nodiscard]] bool has_entered(int rank) const;
     // "rank 3 (pid 123 on host x)"; "rank 3" if it has not attached.
     [[nodiscard]] std::string name_of(int rank) const;
+    [[nodiscard]] Status refused() const;
     [[nodiscard]] Status ended(int rank, const std::string& when) const;
     [[nodiscard]] Status timed_out(const Call& call, Deadline deadline) const;
-    // Makes `cause` the job's failure, unless there is one already. Returns the job's failure.
-    Status fail(const Status& cause);
-    // The job's failure; OK if there is none.
-    [[nodiscard]] Status failure() const;
-    // Wakes the ranks that sleep, to check again.
-    void announce_change() const;
+    Status fail(const Status& cause) { return memory_.fail(me_.rank, cause); }
 
-    SharedSegment memory_;
+    JobMemory memory_;
     Identity me_;
     int nranks_;
     Milliseconds timeout_;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::string_view id_magic = "NPUSHUID";
 constexpr std::uint16_t format_version = 1;
-constexpr std::size_t spare_bytes = 24;
 constexpr std::size_t checked_bytes = NPUSHMEM_UNIQUEID_BYTES - sizeof(SipTag);
 
 // Hashes with a public key: a checksum, or the derivation from a password.
@@ -35,14 +34,14 @@ Status refuse(const std::string& why) {
 }  // namespace
 
 Result<UniqueId> UniqueId::make(const Address& service) {
-    UniqueId made{service, {}};
+    UniqueId made{service, {}, {}};
     if (Status random = fill_random(made.credentials.job); !random.ok()) return random;
     if (Status random = fill_random(made.credentials.secret); !random.ok()) return random;
     return made;
 }
 
 UniqueId UniqueId::from_session(const Address& service, const std::string& session, const std::string& password) {
-    UniqueId made{service, {}};
+    UniqueId made{service, {}, {}};
     const Buffer name = ByteWriter().text(session, 1024).take();
     const Buffer key = ByteWriter().text(session, 1024).text(password, 1024).take();
     made.credentials.job = public_hash(2, name);
@@ -56,7 +55,8 @@ UniqueIdBytes UniqueId::encode() const {
     out.bytes(std::as_bytes(std::span(id_magic))).integer(format_version);
     out.bytes(std::array<std::byte, 6>{});
     service.encode(out);
-    out.bytes(credentials.job).bytes(credentials.secret).bytes(std::array<std::byte, spare_bytes>{});
+    out.bytes(credentials.job).bytes(credentials.secret);
+    out.integer(memory.process).integer(memory.descriptor).integer(memory.device).integer(memory.inode);
     const Buffer body = out.take();
     UniqueIdBytes bytes{};
     std::ranges::copy(body, bytes.begin());
@@ -80,6 +80,10 @@ Result<UniqueId> UniqueId::decode(std::span<const std::byte, NPUSHMEM_UNIQUEID_B
     made.service = Address::decode(in);
     in.bytes(made.credentials.job);
     in.bytes(made.credentials.secret);
+    made.memory.process = in.integer<std::int32_t>();
+    made.memory.descriptor = in.integer<std::int32_t>();
+    made.memory.device = in.integer<std::uint64_t>();
+    made.memory.inode = in.integer<std::uint64_t>();
     if (!made.service.given() || made.service.port() == 0) return refuse("it contains no address");
     return made;
 }

@@ -12,6 +12,7 @@
 #include "bootstrap/rendezvous/rendezvous_service.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
 #include "bootstrap/rendezvous/unique_id.hpp"
+#include "core/base/host_facts.hpp"
 
 namespace npushmem::uid {
 
@@ -69,6 +70,17 @@ Result<UniqueId> id_of_session(const Settings& settings, int rank) {
     return rank == 0 ? RendezvousServices::of_process().serve(address.value(), make) : make(address.value());
 }
 
+// None if ranks may run on other hosts, or nobody knows how many there will be.
+std::optional<JobMemory> memory_for_ranks(const Host& host, const Settings& settings, const Address& service) {
+    const auto nranks = number_from(host, "NPES", -1);
+    if (!settings.shares_memory || !service.is_loopback() || !nranks.ok()) return std::nullopt;
+    if (nranks.value() < 2 || nranks.value() > limits::ranks) return std::nullopt;
+    const auto here = host_identity(settings.emulated_host);
+    if (!here.ok()) return std::nullopt;
+    auto memory = JobMemory::create(nranks.value(), here.value());
+    return memory.ok() ? std::optional(std::move(memory).value()) : std::nullopt;
+}
+
 // No id: this process has no sign that it belongs to a job.
 using MaybeId = std::optional<UniqueId>;
 
@@ -113,7 +125,8 @@ Status UidBootstrap::get_uniqueid(const Host& host, std::span<std::byte, NPUSHME
     if (!settings.ok()) return settings.status();
     const auto where = settings.value().local_address();
     if (!where.ok()) return where.status();
-    const auto made = RendezvousServices::of_process().serve(where.value(), UniqueId::make);
+    const auto made = RendezvousServices::of_process().serve(where.value(), UniqueId::make,
+                                                             memory_for_ranks(host, settings.value(), where.value()));
     if (!made.ok()) return made.status();
     std::ranges::copy(made.value().encode(), id.begin());
     return {};

@@ -25,6 +25,8 @@ struct SegmentHandle {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
     std::uint64_t bytes = 0;
+
+    [[nodiscard]] bool given() const { return process != 0; }
 };
 
 // Opens the file that `handle` names, of any process of the host, for reading and writing. Fails when the handle now

@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <iostream>
 #include <string>
 
 #include "core/base/poller.hpp"
@@ -42,11 +41,10 @@ void write_error(std::string_view text) { (void)std::fwrite(text.data(), 1, text
 
 Status flush_standard_output() {
     errno = 0;
-    const bool streamed = std::cout.flush().good();
-    const bool flushed = std::fflush(stdout) == 0;
+    const bool flushed = std::fflush(stdout) == 0;  // what std::cout wrote, too
     const int error = errno != 0 ? errno : output_errno.load();
     const std::string reason = error != 0 ? fmt::format(": {}", std::strerror(error)) : std::string();
-    if (streamed && flushed && std::ferror(stdout) == 0) return {};
+    if (flushed && std::ferror(stdout) == 0) return {};
     return {Code::system, fmt::format("cannot write to standard output{}", reason)};
 }
 

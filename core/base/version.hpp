@@ -8,6 +8,8 @@ struct Version {
     int major;
     int minor;
     int patch;
+
+    bool operator==(const Version&) const = default;
 };
 
 constexpr Version library_version{0, 2, 0};

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/plugin/plugin_finder.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <link.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -35,22 +35,36 @@ std::string normal(const fs::path& directory) {
     return out.string();
 }
 
-void append_once(std::vector<std::string>& list, const fs::path& directory) {
-    std::string text = normal(directory);
+void append_once(std::vector<std::string>& list, std::string text) {
     if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
+}
+
+// Returns the dynamic linker's name of the library that contains `address`; "" for the main program. dladdr would
+// search all symbols of the library too.
+std::string name_of_object_with(std::uintptr_t address) {
+    struct Search {
+        std::uintptr_t address;
+        std::string name;
+    } search{address, {}};
+    const auto visit = [](dl_phdr_info* object, std::size_t /*bytes*/, void* context) {
+        Search& wanted = *static_cast<Search*>(context);
+        const auto contains = [&](const ElfW(Phdr) & part) {
+            return part.p_type == PT_LOAD && wanted.address - (object->dlpi_addr + part.p_vaddr) < part.p_memsz;
+        };
+        if (std::none_of(object->dlpi_phdr, object->dlpi_phdr + object->dlpi_phnum, contains)) return 0;
+        wanted.name = object->dlpi_name == nullptr ? "" : object->dlpi_name;
+        return 1;
+    };
+    (void)dl_iterate_phdr(visit, &search);
+    return search.name;
 }
 
 }  // namespace
 
 std::string directory_of_this_library() {
-    Dl_info info{};
-    link_map* loaded = nullptr;
-    auto* const own = reinterpret_cast<void*>(&directory_of_this_library);
-    if (dladdr1(own, &info, reinterpret_cast<void**>(&loaded), RTLD_DL_LINKMAP) == 0) return {};
-    // The main program has no name in the linker's list, and dladdr repeats argv[0], which may be relative or wrong.
-    const bool main_program = loaded == nullptr || loaded->l_name == nullptr || loaded->l_name[0] == '\0';
+    const std::string name = name_of_object_with(reinterpret_cast<std::uintptr_t>(&directory_of_this_library));
     std::error_code error;
-    const fs::path file = main_program ? fs::read_symlink("/proc/self/exe", error) : fs::path(loaded->l_name);
+    const fs::path file = name.empty() ? fs::read_symlink("/proc/self/exe", error) : fs::path(name);
     if (error) return {};
     const fs::path real = fs::weakly_canonical(file, error);
     return (error ? file : real).parent_path().string();
@@ -63,13 +77,14 @@ std::vector<std::string> plugin_search_path(std::string_view user_path) {
 std::vector<std::string> plugin_search_path_from(std::string_view user_path, std::string_view own_directory) {
     std::vector<std::string> out;
     for (const auto& directory : split(user_path, ':'))
-        if (!directory.empty()) append_once(out, directory);
+        if (!directory.empty()) append_once(out, normal(directory));
     if (const fs::path own = own_directory; !own.empty()) {
-        // Programs that contain this code may have their libraries in lib64 or lib/<architecture>.
+        // Programs that contain this code may have their libraries in lib64 or lib/<architecture>. No link is followed:
+        // the directory has its own name already.
         for (const char* const beside : {".", "../lib", NPUSHMEM_BIN_TO_LIB})
-            append_once(out, own / beside / "npushmem");
+            append_once(out, (own / beside / "npushmem").lexically_normal().string());
     }
-    append_once(out, NPUSHMEM_INSTALLED_PLUGIN_DIR);
+    append_once(out, normal(NPUSHMEM_INSTALLED_PLUGIN_DIR));
     return out;
 }
 

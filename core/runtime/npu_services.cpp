@@ -25,7 +25,7 @@ std::unique_ptr<KernelRecordsMemory> KernelRecordsMemory::make(ControlBlock& own
 
 std::unique_ptr<KernelRecordsLink> KernelRecordsLink::attach(int my_pe, int npes, ControlBlockLookup control_of) {
     const SegmentHandle handle = control_of(0).checking.segment;
-    if (handle.process == 0) return nullptr;
+    if (!handle.given()) return nullptr;
     auto attached = SharedSegment::attach(handle);
     auto records = attached.ok() ? JobRecords::map(attached.value().descriptor()) : nullptr;
     if (!records) {

@@ -13,26 +13,30 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/host_facts.hpp"
+
 namespace npushmem::rendezvous {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+npushmem_host_id here() { return host_identity(-1).value(); }
+
 // Ranks that the test drives itself.
 class SharedMemoryRanks : public ::testing::Test {
 protected:
     std::unique_ptr<SharedMemoryBootstrap> attach(int rank, Milliseconds timeout = std::chrono::seconds(60)) {
-        auto memory = SharedSegment::attach(memory_.handle());
+        auto memory = JobMemory::attach(memory_.handle(), ranks, here());
         EXPECT_TRUE(memory.ok()) << memory.status().message();
         auto opened =
-            SharedMemoryBootstrap::open(std::move(memory).value(), Identity{rank, ::getpid(), "here"}, ranks, timeout);
+            SharedMemoryBootstrap::open(std::move(memory).value(), Identity{rank, ::getpid(), "here"}, timeout);
         EXPECT_TRUE(opened.ok()) << opened.status().message();
         return std::move(opened).value();
     }
 
     static constexpr int ranks = 2;
-    SharedSegment memory_ = SharedMemoryBootstrap::create_memory(ranks).value();
+    JobMemory memory_ = JobMemory::create(ranks, here()).value();
 };
 
 Status never_fails() { return {}; }
@@ -54,8 +58,7 @@ TEST_F(SharedMemoryRanks, TheOpeningBarrierHasADeadline) {
     const auto alone = attach(0);
     const Status late = alone->opening_barrier(Deadline::after(Milliseconds(1)), never_fails);
     EXPECT_EQ(late.code(), Code::timeout);
-    EXPECT_THAT(late.message(),
-                AllOf(HasSubstr("rank 0 (pid "), HasSubstr("for rank 1 during"), HasSubstr("barrier #0")));
+    EXPECT_EQ(late.message(), "rank 1 of 2 never joined within 1 ms");
 }
 
 // A child's copy of the object ends with the child, and its rank continues.
@@ -129,11 +132,11 @@ TEST_F(SharedMemoryRanks, ARankThatIsKilledInsideACollectiveIsReportedByCheck) {
 TEST(SharedMemoryOfManyRanks, ARankThatWaitsAloneFindsAProcessThatNobodyHasReaped) {
     constexpr int ranks = 40;
     constexpr int ended = 35;
-    const SharedSegment memory = SharedMemoryBootstrap::create_memory(ranks).value();
+    const JobMemory memory = JobMemory::create(ranks, here()).value();
     const auto attach = [&](int rank) {
-        auto attached = SharedSegment::attach(memory.handle());
+        auto attached = JobMemory::attach(memory.handle(), ranks, here());
         return std::move(SharedMemoryBootstrap::open(std::move(attached).value(), Identity{rank, ::getpid(), "here"},
-                                                     ranks, std::chrono::seconds(60)))
+                                                     std::chrono::seconds(60)))
             .value();
     };
     const pid_t child = ::fork();
@@ -157,15 +160,42 @@ TEST(SharedMemoryOfManyRanks, ARankThatWaitsAloneFindsAProcessThatNobodyHasReape
     ::waitpid(child, nullptr, 0);
 }
 
-TEST_F(SharedMemoryRanks, MemoryOfAnotherJobIsRejected) {
-    for (const int other : {1, 3, 100000}) {
-        auto memory = SharedSegment::attach(memory_.handle());
-        ASSERT_TRUE(memory.ok());
-        const auto opened = SharedMemoryBootstrap::open(std::move(memory).value(), Identity{0, ::getpid(), "here"},
-                                                        other, Milliseconds(0));
-        EXPECT_EQ(opened.status().code(), Code::protocol) << other;
-        EXPECT_THAT(opened.status().message(), HasSubstr("that is not that of " + std::to_string(other) + " ranks"));
-    }
+TEST_F(SharedMemoryRanks, ARankAttachesOnce) {
+    const auto first = attach(1);
+    auto again = JobMemory::attach(memory_.handle(), ranks, here());
+    ASSERT_TRUE(again.ok()) << again.status().message();
+    const auto opened = SharedMemoryBootstrap::open(std::move(again).value(), Identity{1, ::getpid(), "here"}, {});
+    EXPECT_EQ(opened.status().code(), Code::state);
+    EXPECT_THAT(opened.status().message(), HasSubstr("rank 1 (pid "));
+}
+
+TEST_F(SharedMemoryRanks, TheOpeningBarrierEndsWhenTheMemoryIsRefused) {
+    const auto first = attach(0);
+    Status outcome;
+    std::thread waiting([&] { outcome = first->opening_barrier(Deadline::never()); });
+    memory_.refuse();
+    waiting.join();
+    EXPECT_FALSE(outcome.ok());
+    EXPECT_TRUE(first->is_refused());
+    const auto last = attach(1);
+    EXPECT_FALSE(last->opening_barrier(Deadline::never()).ok()) << "though all have come";
+    EXPECT_TRUE(memory_.failure().ok()) << "a refusal is no failure of the job";
+}
+
+TEST_F(SharedMemoryRanks, TheOpeningBarrierFindsARankThatIsKilledInIt) {
+    const JobMemory memory = JobMemory::create(3, here()).value();
+    const auto join = [&memory](int rank) {
+        auto attached = JobMemory::attach(memory.handle(), 3, here());
+        auto opened = SharedMemoryBootstrap::open(std::move(attached).value(), Identity{rank, ::getpid(), "here"}, {});
+        return std::move(opened).value();
+    };
+    OtherRank other(join, [](Bootstrap&) {});
+    while (memory.state_of(1).entered.load(std::memory_order_acquire) == 0) std::this_thread::yield();
+    other.kill();
+    const Status found = join(0)->opening_barrier(Deadline::never());
+    EXPECT_EQ(found.code(), Code::peer_dead);
+    EXPECT_THAT(found.message(), AllOf(HasSubstr("the process of " + other.name()), HasSubstr("job was starting")));
+    EXPECT_EQ(join(2)->opening_barrier(Deadline::never()).message(), found.message()) << "which comes later";
 }
 
 TEST_F(SharedMemoryRanks, AnAllgatherChecksTheSizeOfItsResult) {

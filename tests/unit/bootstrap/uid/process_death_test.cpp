@@ -86,8 +86,8 @@ protected:
     // Runs `body` in each of 8 processes and returns the messages of all but the victim.
     std::vector<std::string> messages_of_survivors(const ThreadJob::Body& body) {
         for (int rank = 0; rank < ranks; ++rank)
-            processes_.push_back(std::make_unique<RankProcess>(rank, exchange(), body));
-        const ThreadJob job;
+            processes_.push_back(std::make_unique<RankProcess>(rank, exchange(ranks), body));
+        const ThreadJob job(exchange(ranks));
         for (const auto& process : processes_) process->send_id(job.bytes());
         std::vector<std::string> messages;
         for (int rank = 0; rank < ranks; ++rank) {

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -103,21 +104,33 @@ private:
     Status made_;
 };
 
-// A test that runs with both ways in which the ranks of a host exchange data: over TCP and through shared memory.
-// Parameters: a number of ranks, and the value of BOOTSTRAP_SHARED_MEMORY.
-class ExchangeTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
+inline Status one_barrier(Bootstrap& job) { return job.barrier(); }
+
+// The ways in which the ranks of a host meet and exchange data: over TCP; through memory of rank 0, whose handle they
+// get from the service; through memory of the unique id, without the service.
+enum class Exchange { tcp, memory, memory_of_id };
+
+// A test that runs with all of them. Parameters: a number of ranks, and the way.
+class ExchangeTest : public ::testing::TestWithParam<std::tuple<int, Exchange>> {
 protected:
     static int ranks_in_job() { return std::get<0>(GetParam()); }
-    static bool shares_memory() { return std::get<1>(GetParam()); }
-    static ThreadJob::Variables exchange() { return {{"BOOTSTRAP_SHARED_MEMORY", shares_memory() ? "1" : "0"}}; }
+    static bool shares_memory() { return std::get<1>(GetParam()) != Exchange::tcp; }
+    // The variables of a job of `ranks`.
+    static ThreadJob::Variables exchange(int ranks) {
+        ThreadJob::Variables out{{"BOOTSTRAP_SHARED_MEMORY", shares_memory() ? "1" : "0"}};
+        if (std::get<1>(GetParam()) == Exchange::memory_of_id) out["NPES"] = std::to_string(ranks);
+        return out;
+    }
 };
 
 inline auto all_exchanges(const std::vector<int>& numbers) {
-    return ::testing::Combine(::testing::ValuesIn(numbers), ::testing::Bool());
+    return ::testing::Combine(::testing::ValuesIn(numbers),
+                              ::testing::Values(Exchange::tcp, Exchange::memory, Exchange::memory_of_id));
 }
 
-inline std::string exchange_name(const ::testing::TestParamInfo<std::tuple<int, bool>>& info) {
-    return std::to_string(std::get<0>(info.param)) + (std::get<1>(info.param) ? "_memory" : "_tcp");
+inline std::string exchange_name(const ::testing::TestParamInfo<std::tuple<int, Exchange>>& info) {
+    constexpr std::array names{"_tcp", "_memory", "_memory_of_id"};
+    return std::to_string(std::get<0>(info.param)) + names.at(static_cast<std::size_t>(std::get<1>(info.param)));
 }
 
 }  // namespace npushmem::uid

@@ -46,7 +46,7 @@ Status gather_and_check(Bootstrap& job, std::size_t bytes, bool in_place) {
 
 class UidBootstrapSizes : public ExchangeTest {
 protected:
-    ThreadJob job_{exchange()};
+    ThreadJob job_{exchange(ranks_in_job())};
 };
 
 TEST_P(UidBootstrapSizes, GathersAndSynchronises) {

@@ -23,8 +23,6 @@ MATCHER_P2(FailedWith, code, text, "") {
     return arg.code() == code && arg.message().find(text) != std::string::npos;
 }
 
-Status one_barrier(Bootstrap& job) { return job.barrier(); }
-
 // A channel to the service that has greeted but not joined.
 Channel greeted(const ThreadJob& job) {
     const UniqueId id = job.id();
@@ -42,7 +40,7 @@ class UidFailureSizes : public ExchangeTest {};
 INSTANTIATE_TEST_SUITE_P(Sizes, UidFailureSizes, all_exchanges({2, 3, 5, 8, 17, 64}), exchange_name);
 
 TEST_P(UidFailureSizes, AbortReachesEveryRankWithItsReason) {
-    const ThreadJob job(exchange());
+    const ThreadJob job(exchange(ranks_in_job()));
     const int culprit = ranks_in_job() - 1;
     const auto outcomes = job.run(ranks_in_job(), [culprit](Bootstrap& rank) {
         if (rank.rank() != culprit) return rank.barrier();
@@ -61,7 +59,7 @@ TEST_P(UidFailureSizes, ReportsAMissingRank) {
     std::vector<Status> outcomes;
     int limit = 300;
     do {
-        auto variables = exchange();
+        auto variables = exchange(ranks_in_job());
         variables["BOOTSTRAP_TIMEOUT"] = fmt::format("{}ms", limit);
         const ThreadJob job(variables);
         outcomes = job.run(ranks, ranks_in_job(), one_barrier);
@@ -72,7 +70,7 @@ TEST_P(UidFailureSizes, ReportsAMissingRank) {
 }
 
 TEST_P(UidFailureSizes, ReportsARankThatCallsAnotherCollective) {
-    const ThreadJob job(exchange());
+    const ThreadJob job(exchange(ranks_in_job()));
     const auto outcomes = job.run(ranks_in_job(), [&](Bootstrap& rank) {
         if (rank.rank() != 1) return rank.barrier();
         std::vector<std::byte> all(8 * static_cast<std::size_t>(rank.nranks()));
@@ -82,7 +80,7 @@ TEST_P(UidFailureSizes, ReportsARankThatCallsAnotherCollective) {
 }
 
 TEST_P(UidFailureSizes, DifferentSizesAreAnErrorEverywhere) {
-    const ThreadJob job(exchange());
+    const ThreadJob job(exchange(ranks_in_job()));
     const auto outcomes = job.run(ranks_in_job(), [](Bootstrap& rank) {
         const std::size_t bytes = rank.rank() == rank.nranks() - 1 ? 16 : 8;
         std::vector<std::byte> all(bytes * static_cast<std::size_t>(rank.nranks()));
@@ -93,7 +91,7 @@ TEST_P(UidFailureSizes, DifferentSizesAreAnErrorEverywhere) {
 }
 
 TEST_P(UidFailureSizes, ReportsARankThatDisconnectsWhileJoining) {
-    const ThreadJob job(exchange());
+    const ThreadJob job(exchange(ranks_in_job()));
     const int n = ranks_in_job();
     auto ranks = ThreadJob::all_ranks(n);
     ranks.pop_back();
@@ -112,14 +110,14 @@ TEST_P(UidFailureSizes, ReportsARankThatDisconnectsWhileJoining) {
 
 TEST_P(UidFailureSizes, ARankWhoseProcessHasEndedIsNotWaitedFor) {
     const int n = ranks_in_job();
-    const ThreadJob before(exchange());
+    const ThreadJob before(exchange(ranks_in_job()));
     auto ranks = ThreadJob::all_ranks(n);
     ranks.erase(ranks.begin() + n / 2);
     const auto expected = FailedWith(Code::peer_dead, "PE x exited with status 0 without calling npushmem_init");
     EXPECT_THAT(before.rank_ended(n / 2, n, "PE x exited with status 0"), Succeeded());
     EXPECT_THAT(before.run(ranks, n, one_barrier), Each(expected));
 
-    const ThreadJob meanwhile(exchange());
+    const ThreadJob meanwhile(exchange(ranks_in_job()));
     std::vector<Outcome> outcomes;
     std::thread others([&] { outcomes = meanwhile.run(ranks, n, one_barrier); });
     EXPECT_THAT(meanwhile.rank_ended(n / 2, n, "PE x exited with status 0"), Succeeded());
@@ -146,12 +144,12 @@ class UidFailureExchange : public ExchangeTest {};
 INSTANTIATE_TEST_SUITE_P(Exchanges, UidFailureExchange, all_exchanges({0}), exchange_name);
 
 TEST_P(UidFailureExchange, TheIdServesOneJobAfterAnother) {
-    const ThreadJob job(exchange());
+    const ThreadJob job(exchange(5));
     for (int session = 0; session < 10; ++session) EXPECT_THAT(job.run(5, one_barrier), Each(Succeeded()));
 }
 
 TEST_P(UidFailureExchange, RanksMayStartAgainBeforeTheSlowestHasLeft) {
-    const ThreadJob job(exchange());
+    const ThreadJob job(exchange(4));
     std::vector<Outcome> outcomes(4);
     std::vector<std::thread> ranks;
     for (int rank = 0; rank < 4; ++rank)
@@ -164,7 +162,7 @@ TEST_P(UidFailureExchange, RanksMayStartAgainBeforeTheSlowestHasLeft) {
 }
 
 TEST_P(UidFailureExchange, AnIdServesAgainAfterAFailedStart) {
-    const ThreadJob job(exchange());
+    const ThreadJob job(exchange(3));
     const auto failing = job.run(3, [](Bootstrap& rank) {
         rank.abort("first try");
         return rank.barrier();
@@ -257,7 +255,7 @@ TEST(UidFailure, AMemberThatSendsGarbageFailsTheStartButNotTheService) {
 }
 
 TEST_P(UidFailureExchange, ACleanCloseIsNoErrorUntilTheRankIsNeeded) {
-    const ThreadJob job(exchange());
+    const ThreadJob job(exchange(2));
     std::atomic<bool> closed = false;
     std::vector<Outcome> outcomes(2);
     std::thread leaver([&] {
@@ -280,7 +278,7 @@ TEST_P(UidFailureExchange, ACleanCloseIsNoErrorUntilTheRankIsNeeded) {
 }
 
 TEST_P(UidFailureExchange, CheckSeesAnAbortWithoutBlocking) {
-    const ThreadJob job(exchange());
+    const ThreadJob job(exchange(2));
     const auto outcomes = job.run(2, [](Bootstrap& rank) {
         if (rank.rank() == 1) {
             rank.abort("enough");
@@ -294,7 +292,7 @@ TEST_P(UidFailureExchange, CheckSeesAnAbortWithoutBlocking) {
 }
 
 TEST_P(UidFailureExchange, ALiveRankThatSkipsACollectiveCausesATimeout) {
-    auto variables = exchange();
+    auto variables = exchange(3);
     variables["BOOTSTRAP_COLLECTIVE_TIMEOUT"] = "200ms";
     const ThreadJob job(variables);
     const auto outcomes = job.run(3, [](Bootstrap& rank) {

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bootstrap/rendezvous/job_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include "core/base/host_facts.hpp"
+#include "core/base/parking.hpp"
+#include "npushmem/plugin/transport.hpp"
+
+namespace npushmem::rendezvous {
+
+namespace {
+
+constexpr std::size_t max_piece_bytes = 1024;
+constexpr std::size_t min_piece_bytes = 64;
+constexpr std::size_t max_buffer_bytes = 4 << 20;
+constexpr std::uint64_t layout_magic = 0x6e70'7368'6d65'6d32;  // changes with Header and RankState
+
+// Values of Header::failed. The writer of the failure stores its number while it writes: the creator's, or from
+// first_rank on a rank's.
+enum FailureState : std::uint32_t { none, written, writer_ended, creator, first_rank };
+
+std::size_t buffers_offset(int nranks) {
+    return sizeof(JobMemory::Header) + static_cast<std::size_t>(nranks) * sizeof(JobMemory::RankState);
+}
+
+}  // namespace
+
+std::size_t JobMemory::piece_bytes(int nranks) {
+    return std::clamp(max_buffer_bytes / static_cast<std::size_t>(nranks) / cache_line * cache_line, min_piece_bytes,
+                      max_piece_bytes);
+}
+
+std::uint64_t JobMemory::bytes(int nranks) {
+    return rounded_up(buffers_offset(nranks) + 2 * static_cast<std::size_t>(nranks) * piece_bytes(nranks),
+                      page_bytes());
+}
+
+Result<JobMemory> JobMemory::create(int nranks, const npushmem_host_id& host) {
+    auto made = SharedSegment::create(bytes(nranks), "");
+    if (!made.ok()) return made.status();
+    if (Status committed = made.value().commit(0, bytes(nranks)); !committed.ok()) return committed;
+    JobMemory memory(std::move(made).value());
+    Header& header = memory.header();
+    header.magic = layout_magic;
+    header.version = library_version;
+    header.nranks = nranks;
+    header.host = host;
+    header.creator = this_process();
+    return memory;
+}
+
+Result<JobMemory> JobMemory::attach(const SegmentHandle& handle, int nranks, const npushmem_host_id& host) {
+    SegmentHandle whole = handle;
+    whole.bytes = bytes(nranks);
+    auto attached = SharedSegment::attach(whole);
+    if (!attached.ok()) return attached.status();
+    JobMemory memory(std::move(attached).value());
+    const Header& header = memory.header();
+    if (header.magic != layout_magic)
+        return Status{Code::protocol,
+                      "the memory for the start of the job has another layout; start all ranks with "
+                      "the same library"};
+    if (header.nranks != nranks || header.version != library_version || !is_same_host(header.host, host) ||
+        header.host.user != host.user)
+        return Status{Code::mismatch,
+                      fmt::format("the memory for the start of the job is that of {} ranks of npushmem {}.{}.{} on its "
+                                  "host, not of {} ranks of {}.{}.{} here",
+                                  header.nranks, header.version.major, header.version.minor, header.version.patch,
+                                  nranks, library_version.major, library_version.minor, library_version.patch)};
+    return memory;
+}
+
+JobMemory::RankState& JobMemory::state_of(int rank) const {
+    return reinterpret_cast<RankState*>(segment_.base() + sizeof(Header))[rank];
+}
+
+std::span<std::byte> JobMemory::piece(std::uint32_t buffer, int rank) const {
+    const std::size_t bytes = piece_bytes(nranks());
+    const std::size_t number = buffer * static_cast<std::size_t>(nranks()) + static_cast<std::size_t>(rank);
+    return {segment_.base() + buffers_offset(nranks()) + number * bytes, bytes};
+}
+
+// Acquire: what the ranks wrote before the memory was complete.
+JobMemory::Opening JobMemory::opening() const { return header().opening.load(std::memory_order_acquire); }
+
+bool JobMemory::complete() {
+    auto expected = Opening::forming;
+    return header().opening.compare_exchange_strong(expected, Opening::complete, std::memory_order_acq_rel) ||
+           expected == Opening::complete;
+}
+
+void JobMemory::refuse() {
+    auto expected = Opening::forming;
+    if (header().opening.compare_exchange_strong(expected, Opening::refused, std::memory_order_acq_rel))
+        announce_change();
+}
+
+void JobMemory::rank_ended(int rank, const Status& cause) {
+    if (rank < 0 || rank >= nranks() || opening() != Opening::forming) return;
+    // The other ranks find the end of a rank that has entered the opening barrier.
+    if (state_of(rank).entered.load(std::memory_order_acquire) == 0) (void)fail_as(creator, cause);
+}
+
+// The process is published by the release store to `entered`.
+bool JobMemory::claim(int rank) {
+    RankState& state = state_of(rank);
+    if (state.claimed.exchange(1, std::memory_order_acq_rel) != 0) return false;
+    const ProcessId process = this_process();
+    state.process = process.pid;
+    state.process_start = process.start;
+    return true;
+}
+
+Status JobMemory::fail(int writer, const Status& cause) {
+    return fail_as(first_rank + static_cast<std::uint32_t>(writer), cause);
+}
+
+// Release and acquire: the text is complete when the state says so.
+Status JobMemory::fail_as(std::uint32_t writer, const Status& cause) {
+    Header& shared = header();
+    auto expected = static_cast<std::uint32_t>(none);
+    if (shared.failed.compare_exchange_strong(expected, writer, std::memory_order_acquire)) {
+        shared.code = static_cast<std::int32_t>(cause.code());
+        const std::size_t length = cause.message().copy(shared.text, limits::abort_text_bytes);
+        shared.text[length] = '\0';
+        shared.failed.store(written, std::memory_order_release);
+        announce_change();
+    }
+    return failure();
+}
+
+Status JobMemory::failure() const {
+    std::atomic<std::uint32_t>& state = header().failed;
+    std::uint32_t now = state.load(std::memory_order_acquire);
+    for (int polls = 0; now >= creator; now = state.load(std::memory_order_acquire)) {
+        constexpr int polls_per_check = 100;
+        const auto process = [&]() -> ProcessId {
+            if (now == creator) return header().creator;
+            const RankState& writer = state_of(static_cast<int>(now - first_rank));
+            return {writer.process, writer.process_start};
+        };
+        if (++polls % polls_per_check == 0 && !is_alive(process()))
+            (void)state.compare_exchange_strong(now, writer_ended, std::memory_order_acq_rel);
+        std::this_thread::yield();
+    }
+    if (now == none) return {};
+    if (now == writer_ended) return {Code::peer_dead, "a rank failed and was killed before it reported why"};
+    return {static_cast<Code>(header().code), header().text};
+}
+
+// Release: the change comes before.
+void JobMemory::announce_change() const {
+    Header& shared = header();
+    shared.changes.fetch_add(1, std::memory_order_release);
+    (void)wake_sleepers_on(reinterpret_cast<std::uint32_t*>(&shared.changes),
+                           std::numeric_limits<std::uint32_t>::max());
+}
+
+}  // namespace npushmem::rendezvous
