@@ -125,6 +125,23 @@ RowFanOut::RowFanOut(const std::vector<std::vector<bool>>& mapped, std::int32_t 
     std::ranges::copy_if(own, std::back_inserter(peers_), [&](std::int32_t rank) { return rank != self; });
 }
 
+RowFanOut RowFanOut::of_groups(std::vector<std::int32_t> groups, std::int32_t self) {
+    std::vector<std::int32_t> sizes(groups.size(), 0);
+    for (const std::int32_t group : groups) ++sizes[index(group)];
+    const std::int32_t own = groups[index(self)];
+    RowFanOut fan_out;
+    fan_out.self_ = self;
+    for (const std::int32_t group : groups) {
+        fan_out.to_.push_back(group != own && sizes[index(group)] > 1);
+        fan_out.from_.push_back(group != own && sizes[index(own)] > 1);
+    }
+    const bool gets_rows = std::ranges::find(fan_out.from_, true) != fan_out.from_.end();
+    for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(groups.size()) && gets_rows; ++rank)
+        if (groups[index(rank)] == own && rank != self) fan_out.peers_.push_back(rank);
+    fan_out.group_ = std::move(groups);
+    return fan_out;
+}
+
 std::int32_t RowFanOut::choose(std::int32_t source, std::uint32_t token, std::span<const std::int32_t> ranks,
                                std::int32_t rank) const {
     const auto is_of_group = [&](std::int32_t other) { return group_[index(other)] == group_[index(rank)]; };

@@ -33,6 +33,9 @@ public:
     RowFanOut() = default;
     // mapped: [ranks, ranks], not 0: the kernels of rank i can access the memory of rank j.
     RowFanOut(const std::vector<std::vector<bool>>& mapped, std::int32_t self);
+    // The same where the ranks of a group can access each other and no others: without the square of the ranks.
+    // groups: [ranks] the first rank of each rank's group.
+    static RowFanOut of_groups(std::vector<std::int32_t> groups, std::int32_t self);
     // After a barrier behind publish_mapped() of all ranks.
     static Result<RowFanOut> fetch(SymmetricMemory& memory, const DispatchLayout& layout, const std::byte* region);
 

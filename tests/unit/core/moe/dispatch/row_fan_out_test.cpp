@@ -57,6 +57,28 @@ TEST(RowFanOut, RanksThatCannotAccessTheirOwnMemoryAreNoGroup) {
     EXPECT_FALSE(RowFanOut(one, 2).sends_through_relays());
 }
 
+TEST(RowFanOut, OfGroupsIsThatOfRanksThatAccessTheirGroupAlone) {
+    for (const std::vector<int>& groups :
+         {std::vector{0, 0, 0}, std::vector{0, 0, 2}, std::vector{0, 1, 2}, std::vector{0, 0, 2, 2, 2}, {0, 1, 0, 1}}) {
+        const auto ranks = static_cast<int>(groups.size());
+        std::vector<int> all;
+        for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
+        for (int self = 0; self < ranks; ++self) {
+            const RowFanOut expected(hosts(groups), self);
+            const RowFanOut fan_out = RowFanOut::of_groups(groups, self);
+            EXPECT_EQ(fan_out.self(), self);
+            EXPECT_EQ(fan_out.peers(), expected.peers());
+            EXPECT_EQ(fan_out.sends_through_relays(), expected.sends_through_relays());
+            for (int rank = 0; rank < ranks; ++rank)
+                for (const std::uint32_t token : {0U, 1U, 2U}) {
+                    EXPECT_EQ(fan_out.relay_of(token, all, rank), expected.relay_of(token, all, rank));
+                    EXPECT_EQ(fan_out.relay_from(rank, token, all), expected.relay_from(rank, token, all));
+                    EXPECT_EQ(fan_out.relays_rows_of(rank), expected.relays_rows_of(rank));
+                }
+        }
+    }
+}
+
 // Ranks 0 and 2 cannot access each other, rank 1 accesses both: three groups.
 TEST(RowFanOut, RanksOfAGroupAccessTheSameRanks) {
     Mapped mapped = hosts({0, 0, 0, 1, 1});
