@@ -50,7 +50,7 @@ npushmem::ManText man_text() {
         "PEs, which npushmem-run starts; PE 0 reports.\n\n"
         "combine, dispatch and fragments run parts of mixture-of-experts layers, and soak runs many layers of "
         "random shapes; combine, dispatch and soak verify every byte of their results. estimate works in virtual time, "
-        "simulate-barrier under a model, and routing generates a file.",
+        "the simulate commands under a model, and routing generates a file.",
         {{"0", "The measurement is complete, and all verified results are right."},
          {"1", "The measurement or a verification failed, or the output is lost."},
          {"2", "The command line is wrong."}},
@@ -109,6 +109,7 @@ std::unique_ptr<Subcommand> make_npu_check_command();
 std::unique_ptr<Subcommand> make_routing_command();
 std::unique_ptr<Subcommand> make_simulate_barrier_command();
 std::unique_ptr<Subcommand> make_simulate_collectives_command();
+std::unique_ptr<Subcommand> make_simulate_startup_command();
 std::unique_ptr<Subcommand> make_soak_command();
 std::unique_ptr<Subcommand> make_startup_command();
 std::unique_ptr<Subcommand> make_tune_barrier_command();
@@ -124,6 +125,7 @@ std::vector<std::unique_ptr<Subcommand>> all_subcommands() {
     for (const bench::Group& group : bench::all_groups()) all.push_back(make_measure_command(group));
     all.push_back(make_simulate_barrier_command());
     all.push_back(make_simulate_collectives_command());
+    all.push_back(make_simulate_startup_command());
     all.push_back(make_startup_command());
     all.push_back(make_tune_barrier_command());
     all.push_back(make_tune_collectives_command());

@@ -28,6 +28,10 @@ constexpr std::array names{
     Name{"network.gap", [](Model& model) { return &model.network.gap; }},
     Name{"node.per_byte", [](Model& model) { return &model.node.per_byte; }},
     Name{"network.per_byte", [](Model& model) { return &model.network.per_byte; }},
+    Name{"tcp.latency", [](Model& model) { return &model.tcp.latency; }},
+    Name{"tcp.overhead", [](Model& model) { return &model.tcp.overhead; }},
+    Name{"tcp.gap", [](Model& model) { return &model.tcp.gap; }},
+    Name{"tcp.per_byte", [](Model& model) { return &model.tcp.per_byte; }},
     Name{"turn", [](Model& model) { return &model.turn; }},
 };
 constexpr std::string_view cores_name = "cores_per_node";
@@ -85,6 +89,7 @@ Status read_line(std::string_view line, const std::string& place, Model& model) 
 Model default_model() {
     return {.node = {.latency = 60, .overhead = 10, .gap = 15, .per_byte = 0.05},
             .network = {.latency = 1400, .overhead = 300, .gap = 60, .per_byte = 0.04},
+            .tcp = {.latency = 15'000, .overhead = 4000, .gap = 4000, .per_byte = 0.6},
             .turn = 830,
             .cores_per_node = 0};
 }

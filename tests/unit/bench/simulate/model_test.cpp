@@ -16,7 +16,11 @@ Status read(const std::string& text, Model& model) {
 }
 
 TEST(Model, IsReadAsItWasWritten) {
-    const Model model{.node = {1, 2, 3, 0.5}, .network = {4.5, 6, 7, 0.25}, .turn = 8, .cores_per_node = 9};
+    const Model model{.node = {1, 2, 3, 0.5},
+                      .network = {4.5, 6, 7, 0.25},
+                      .tcp = {10, 11, 12, 0.125},
+                      .turn = 8,
+                      .cores_per_node = 9};
     Model again;
     EXPECT_TRUE(read(describe(model), again).ok());
     EXPECT_EQ(again, model);

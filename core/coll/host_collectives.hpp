@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives of groups on several hosts, by the method `hosts`: the bytes that a host needs cross the network once,
+// not once for each of its members. Every member is the leader of its host for one part of the array, so that a host
+// uses the NICs of all its members at a time; a host divides and assembles the array in mapped memory.
+//
+// Each function needs group.host_grid() and takes the arguments of its namesake in collectives.hpp.
+#pragma once
+
+#include "core/coll/group.hpp"
+#include "core/coll/reduce_kernel.hpp"
+
+namespace npushmem::coll {
+
+// Up to 32 KiB, the root sends the array to one member of each other host, and the others copy it there: 2 barriers.
+// More bytes are divided among the members of the root's host. Each sends its part to one other host, or a share of it
+// to each of several, which then exchange their shares: 3 or 4 barriers.
+Status broadcast_by_hosts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
+                          bool to_root);
+
+// 2 barriers.
+Status fcollect_by_hosts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
+
+// Returns whether reduce_by_hosts serves the reduction: not where accumulators differ from elements, as they are not
+// rounded between hosts.
+bool reduces_by_hosts(const Reduction& how);
+
+// Combines the members of each host in the order of their places, then the hosts in theirs. dest may be source. A host's
+// sum travels through the members' workspaces if those of all hosts fit into one (2 barriers), otherwise by parts.
+Status reduce_by_hosts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
+                       const Reduction& how);
+// Each member combines one part of its host's arrays, and then its share of that part on all hosts. 4 barriers.
+Status reduce_by_parts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
+                       const Reduction& how);
+
+}  // namespace npushmem::coll

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Steps that the collective algorithms share.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/coll/group.hpp"
+#include "core/coll/reduce_kernel.hpp"
+
+namespace npushmem::coll {
+
+// Two blocks fit into a core's first-level cache.
+inline constexpr std::uint64_t block_bytes = 8192;
+
+inline Status write(Group& group, int member, std::uint64_t offset, const void* source, std::uint64_t bytes) {
+    if (bytes == 0) return {};
+    std::byte* const there = group.mapped_address(member, offset);
+    if (there == nullptr) return group.put(member, offset, source, bytes);
+    if (there != source) std::memcpy(there, source, bytes);
+    return {};
+}
+
+inline Status read(Group& group, int member, std::uint64_t offset, void* dest, std::uint64_t bytes) {
+    if (bytes == 0) return {};
+    const std::byte* const there = group.mapped_address(member, offset);
+    if (there == nullptr) return group.get(member, offset, dest, bytes);
+    if (there != dest) std::memcpy(dest, there, bytes);
+    return {};
+}
+
+inline std::byte* local_address(const Group& group, std::uint64_t offset) {
+    return group.mapped_address(group.index(), offset);
+}
+
+// Completes this member's puts and synchronises.
+inline Status complete_and_sync(Group& group) {
+    return sync_after(group.all_mapped() ? Status{} : group.complete(), [&group] { return group.sync(); });
+}
+
+// Calls `step` with each number from 0 to `count` - 1 until one fails, `own` last: where all members do the same, no
+// two of them handle the same one at a time.
+template <class Step>
+Status for_each_from(int own, int count, Step&& step) {
+    Status done;
+    for (int i = 1; i <= count && done.ok(); ++i) {
+        const int next = own + i;
+        done = step(next < count ? next : next - count);
+    }
+    return done;
+}
+
+// Calls `step` for every member in turn, this one last, until one fails.
+template <class Step>
+Status for_all(const Group& group, Step&& step) {
+    return for_each_from(group.index(), group.size(), step);
+}
+
+// Chunk `index` of `count` elements divided into `parts`.
+struct Chunk {
+    std::uint64_t first;
+    std::uint64_t count;
+};
+inline Chunk chunk_of(std::uint64_t count, int parts, int index) {
+    const auto n = static_cast<std::uint64_t>(parts);
+    const auto i = static_cast<std::uint64_t>(index);
+    const std::uint64_t each = count / n;
+    const std::uint64_t more = count % n;
+    return {i * each + std::min(i, more), each + (i < more ? 1 : 0)};
+}
+
+// Copies this member's array into its workspace and synchronises. Returns the offset, equal on all members.
+inline Result<std::uint64_t> publish(Group& group, const void* source, std::uint64_t bytes) {
+    const std::uint64_t at = group.workspace() + group.next_workspace_half() * Workspace::contribution_bytes;
+    std::memcpy(local_address(group, at), source, bytes);
+    Status synced = group.sync();
+    return synced.ok() ? Result<std::uint64_t>(at) : Result<std::uint64_t>(synced);
+}
+
+// Combines `count` elements at `source` of the members that member_at(0) to member_at(members - 1) return, in this
+// order, into `result`. Their accumulators fit into a block.
+template <class MemberAt>
+Status combine(Group& group, int members, MemberAt&& member_at, std::uint64_t source, std::size_t count,
+               const Reduction& how, std::byte* result) {
+    alignas(64) std::array<std::byte, block_bytes> fetched;
+    alignas(64) std::array<std::byte, block_bytes> wide;
+    const std::uint64_t bytes = count * how.size;
+    std::byte* const accumulators = how.widens() ? wide.data() : result;
+    std::byte* const first = how.widens() ? fetched.data() : result;
+    Status done = read(group, member_at(0), source, first, bytes);
+    if (done.ok() && how.widens()) how.begin(accumulators, first, count);
+    for (int i = 1; i < members && done.ok(); ++i) {
+        const int member = member_at(i);
+        const std::byte* with = group.mapped_address(member, source);
+        if (with == nullptr) {
+            done = group.get(member, source, fetched.data(), bytes);
+            with = fetched.data();
+        }
+        if (done.ok()) how.kernel(accumulators, with, count);
+    }
+    if (done.ok()) how.finish(result, accumulators, count);
+    return done;
+}
+
+}  // namespace npushmem::coll
