@@ -109,6 +109,7 @@ std::unique_ptr<Subcommand> make_npu_check_command();
 std::unique_ptr<Subcommand> make_routing_command();
 std::unique_ptr<Subcommand> make_simulate_barrier_command();
 std::unique_ptr<Subcommand> make_simulate_collectives_command();
+std::unique_ptr<Subcommand> make_simulate_layer_command();
 std::unique_ptr<Subcommand> make_simulate_startup_command();
 std::unique_ptr<Subcommand> make_soak_command();
 std::unique_ptr<Subcommand> make_startup_command();
@@ -125,6 +126,7 @@ std::vector<std::unique_ptr<Subcommand>> all_subcommands() {
     for (const bench::Group& group : bench::all_groups()) all.push_back(make_measure_command(group));
     all.push_back(make_simulate_barrier_command());
     all.push_back(make_simulate_collectives_command());
+    all.push_back(make_simulate_layer_command());
     all.push_back(make_simulate_startup_command());
     all.push_back(make_startup_command());
     all.push_back(make_tune_barrier_command());

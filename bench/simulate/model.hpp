@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cost model of simulated barriers, collectives and starts: LogGP parameters for three kinds of links, and
+// Cost model of simulated barriers, collectives, MoE layers and starts: LogGP parameters for three kinds of links, and
 // cores shared by members.
 #pragma once
 
