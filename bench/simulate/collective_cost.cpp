@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "core/coll/barrier/tuning.hpp"
@@ -34,6 +35,13 @@ struct Phase {
 class Recording {
 public:
     Recording(const Team& team, const Model& model) : team_(team), model_(model) {
+        if (has_grid()) {
+            for (int place = 0; place < team.per_node; ++place) recorded_.push_back(place);
+            for (int place = 0; place < team.per_node; ++place)
+                recorded_.push_back(team.nodes() / 2 * team.per_node + place);
+            for (int member = 0; member < team.members; ++member) by_host_.push_back(member);
+            return;
+        }
         for (int i = 0; i < std::min(recorded_members, team.members); ++i)
             recorded_.push_back(static_cast<int>(static_cast<std::int64_t>(i) * team.members /
                                                  std::min(recorded_members, team.members)));
@@ -49,8 +57,19 @@ public:
         return phases_[number];
     }
     // How many members a recorded one stands for. The first is the root of broadcasts, and stands for itself alone.
+    // Where all members of two nodes are recorded, the root's node stands for itself, and the other one for the rest.
     [[nodiscard]] double weight(int member) const {
+        if (has_grid()) return member < team_.per_node ? 1 : team_.nodes() - 1;
         return member == 0 ? 1 : (team_.members - 1) / static_cast<double>(recorded_.size() - 1);
+    }
+    // The same number of members on each node, few enough to record.
+    [[nodiscard]] bool has_grid() const {
+        return team_.members % team_.per_node == 0 && team_.per_node > 1 && 2 * team_.per_node <= recorded_members;
+    }
+    [[nodiscard]] std::optional<coll::HostGrid> grid_of(int member) const {
+        if (!has_grid()) return std::nullopt;
+        return coll::HostGrid{team_.nodes(), team_.per_node, member / team_.per_node, member % team_.per_node,
+                              by_host_};
     }
     void count(double messages, std::uint64_t bytes) {
         messages_ += messages;
@@ -84,6 +103,7 @@ private:
     Team team_;
     Model model_;
     std::vector<int> recorded_;
+    std::vector<int> by_host_;  // all members, if there is a grid
     std::vector<Phase> phases_;
     double messages_ = 0;
     double bytes_ = 0;
@@ -93,7 +113,7 @@ private:
 class RecordedMember final : public coll::Group {
 public:
     RecordedMember(Recording& recording, int index, coll::Method method, std::vector<std::byte>& buffer)
-        : recording_(recording), index_(index), method_(method), buffer_(buffer) {}
+        : recording_(recording), index_(index), method_(method), buffer_(buffer), grid_(recording.grid_of(index)) {}
     RecordedMember(const RecordedMember&) = delete;
     RecordedMember& operator=(const RecordedMember&) = delete;
     ~RecordedMember() override { end_phase(); }
@@ -115,6 +135,7 @@ public:
         return offset >= workspace_at ? workspace_.data() + (offset - workspace_at) : buffer_.data();
     }
     [[nodiscard]] bool all_mapped() const override { return false; }
+    [[nodiscard]] const coll::HostGrid* host_grid() const override { return grid_ ? &*grid_ : nullptr; }
     Status put(int member, std::uint64_t /*offset*/, const void* /*source*/, std::uint64_t bytes) override {
         const Link& link = address(member, bytes);
         time_ += std::max(link.overhead, link.gap) + static_cast<double>(bytes) * link.per_byte;
@@ -158,6 +179,7 @@ private:
     int index_;
     coll::Method method_;
     std::vector<std::byte>& buffer_;
+    std::optional<coll::HostGrid> grid_;
     mutable std::vector<std::byte> workspace_ = std::vector<std::byte>(coll::Workspace::bytes);
     std::size_t phase_ = 0;
     double time_ = 0;

@@ -11,9 +11,9 @@
 #include "bench/simulate/start_exchanges.hpp"
 #include "bootstrap/rendezvous/channel.hpp"
 #include "bootstrap/rendezvous/collectives.hpp"
+#include "bootstrap/rendezvous/job_memory.hpp"
 #include "bootstrap/rendezvous/messages.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
-#include "bootstrap/rendezvous/job_memory.hpp"
 
 namespace npushmem::simulate {
 namespace {
@@ -156,9 +156,9 @@ Result<StartCost> start_cost(const Team& team, const Model& model) {
     constexpr double frames_of_connect = 3;  // hello, challenge, link
     const bool in_tree = team.nodes() > 1;
     StartCost cost;
-    cost.join = join_time(model.tcp, members);
-    cost.messages = frames_of_join * members;
-    if (in_tree) {
+    if (in_tree) {  // on one host the PEs meet in memory of the launcher
+        cost.join = join_time(model.tcp, members);
+        cost.messages = frames_of_join * members;
         const auto children = static_cast<int>(rendezvous::tree_place(0, members).children.size());
         cost.connect = handshake(model.tcp, children, occupancy_of(model.tcp, rendezvous::Link{identity()}));
         cost.messages += frames_of_connect * (members - 1);

@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "core/coll/collectives_library.hpp"
+#include "core/coll/host_collectives.hpp"
+#include "core/coll/steps.hpp"
 
 namespace npushmem::coll {
 
 namespace {
 
-// Two blocks fit into a core's first-level cache.
-constexpr std::uint64_t block_bytes = 8192;
 // The limits between the built-in methods, as npushmem-perf tune-collectives has measured them (bench/README.md).
 // From this size on, concurrent reads by all members are faster than the root's writes one after the other.
 constexpr std::uint64_t pull_broadcast_bytes = 8192;
@@ -33,60 +33,12 @@ constexpr std::uint64_t pull_broadcast_bytes_to_all = 1U << 20;
 // From this many bytes on that all members together would read from the root over transports, each reads only its part
 // from the root.
 constexpr std::uint64_t scatter_broadcast_bytes_to_all = 1U << 20;
+// A broadcast by the method `hosts` is worth its second barrier if the root sends so many messages less to other hosts,
+// or so many bytes less.
+constexpr std::uint64_t hosts_messages = 16;
+constexpr std::uint64_t hosts_broadcast_bytes = 512U << 10;
 // From this size on, a second barrier over mapped memory costs less than to combine all arrays on each member.
 constexpr std::uint64_t partition_reduce_bytes = 512;
-
-// Returns the member that this one handles at a step: itself last, and no two members handle the same one at a time.
-int member_at_step(const Group& group, int step) {
-    const int next = group.index() + 1 + step;
-    return next < group.size() ? next : next - group.size();
-}
-
-Status write(Group& group, int member, std::uint64_t offset, const void* source, std::uint64_t bytes) {
-    if (bytes == 0) return {};
-    std::byte* const there = group.mapped_address(member, offset);
-    if (there == nullptr) return group.put(member, offset, source, bytes);
-    if (there != source) std::memcpy(there, source, bytes);
-    return {};
-}
-
-Status read(Group& group, int member, std::uint64_t offset, void* dest, std::uint64_t bytes) {
-    if (bytes == 0) return {};
-    const std::byte* const there = group.mapped_address(member, offset);
-    if (there == nullptr) return group.get(member, offset, dest, bytes);
-    if (there != dest) std::memcpy(dest, there, bytes);
-    return {};
-}
-
-std::byte* local_address(const Group& group, std::uint64_t offset) {
-    return group.mapped_address(group.index(), offset);
-}
-
-// Completes this member's puts and synchronises.
-Status complete_and_sync(Group& group) {
-    return sync_after(group.all_mapped() ? Status{} : group.complete(), [&group] { return group.sync(); });
-}
-
-// Calls `step` for every member in turn until one fails.
-template <class Step>
-Status for_all(const Group& group, Step&& step) {
-    Status done;
-    for (int i = 0; i < group.size() && done.ok(); ++i) done = step(member_at_step(group, i));
-    return done;
-}
-
-// Chunk `index` of `count` elements divided among the members.
-struct Chunk {
-    std::uint64_t first;
-    std::uint64_t count;
-};
-Chunk chunk_of(std::uint64_t count, int members, int index) {
-    const auto n = static_cast<std::uint64_t>(members);
-    const auto i = static_cast<std::uint64_t>(index);
-    const std::uint64_t each = count / n;
-    const std::uint64_t more = count % n;
-    return {i * each + std::min(i, more), each + (i < more ? 1 : 0)};
-}
 
 Status broadcast_push(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
                       bool to_root) {
@@ -134,25 +86,10 @@ Status pull_from_all(Group& group, Read&& read_from) {
     return done.ok() ? group.sync() : done;
 }
 
-// Combines `count` elements of all sources into `result`. Their accumulators fit into a block.
-Status combine(Group& group, std::uint64_t source, std::size_t count, const Reduction& how, std::byte* result) {
-    alignas(64) std::array<std::byte, block_bytes> fetched;
-    alignas(64) std::array<std::byte, block_bytes> wide;
-    const std::uint64_t bytes = count * how.size;
-    std::byte* const accumulators = how.widens() ? wide.data() : result;
-    std::byte* const first = how.widens() ? fetched.data() : result;
-    Status done = read(group, 0, source, first, bytes);
-    if (done.ok() && how.widens()) how.begin(accumulators, first, count);
-    for (int member = 1; member < group.size() && done.ok(); ++member) {
-        const std::byte* with = group.mapped_address(member, source);
-        if (with == nullptr) {
-            done = group.get(member, source, fetched.data(), bytes);
-            with = fetched.data();
-        }
-        if (done.ok()) how.kernel(accumulators, with, count);
-    }
-    if (done.ok()) how.finish(result, accumulators, count);
-    return done;
+// Combines the arrays of all members.
+Status combine_all(Group& group, std::uint64_t source, std::size_t count, const Reduction& how, std::byte* result) {
+    return combine(
+        group, group.size(), [](int member) { return member; }, source, count, how, result);
 }
 
 // Reduces this member's chunk of all arrays, block by block. Only this member accesses that chunk of any array, so dest
@@ -167,7 +104,7 @@ Status reduce_partitioned(Group& group, std::uint64_t dest, std::uint64_t source
     for (std::uint64_t i = 0; i < chunk.count && done.ok(); i += step) {
         const std::uint64_t elements = std::min(step, chunk.count - i);
         const std::uint64_t at = (chunk.first + i) * how.size;
-        done = combine(group, source + at, elements, how, result.data());
+        done = combine_all(group, source + at, elements, how, result.data());
         if (done.ok())
             done = for_all(
                 group, [&](int member) { return write(group, member, dest + at, result.data(), elements * how.size); });
@@ -175,19 +112,11 @@ Status reduce_partitioned(Group& group, std::uint64_t dest, std::uint64_t source
     return done.ok() ? complete_and_sync(group) : done;
 }
 
-// Copies this member's array into its workspace and synchronises. Returns the offset, equal on all members.
-Result<std::uint64_t> publish(Group& group, const void* source, std::uint64_t bytes) {
-    const std::uint64_t at = group.workspace() + group.next_workspace_half() * Workspace::contribution_bytes;
-    std::memcpy(local_address(group, at), source, bytes);
-    Status synced = group.sync();
-    return synced.ok() ? Result<std::uint64_t>(at) : Result<std::uint64_t>(synced);
-}
-
 Status reduce_published(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
                         const Reduction& how) {
     const auto at = publish(group, local_address(group, source), count * how.size);
     if (!at.ok()) return at.status();
-    return combine(group, at.value(), count, how, local_address(group, dest));
+    return combine_all(group, at.value(), count, how, local_address(group, dest));
 }
 
 // Adds a member's array to the sum of those before it. Begins with the first, because 0 + -0 is not -0.
@@ -353,7 +282,7 @@ Status reduce_scatter_blocks(Group& group, std::uint64_t dest, std::uint64_t sou
     Status done;
     for (std::uint64_t i = 0; i < count && done.ok(); i += step) {
         const std::uint64_t from = source + (static_cast<std::uint64_t>(group.index()) * count + i) * how.size;
-        done = combine(group, from, std::min(step, count - i), how, into + i * how.size);
+        done = combine_all(group, from, std::min(step, count - i), how, into + i * how.size);
     }
     if (done.ok()) done = group.sync();
     if (done.ok() && held) std::memcpy(local_address(group, dest), held.get(), count * how.size);
@@ -412,9 +341,20 @@ Status collect_pull(Group& group, std::uint64_t dest, std::span<const Block> sou
     return done.ok() ? group.sync() : done;
 }
 
+// Returns how many messages less one member sends to, or reads from, other hosts by the method `hosts`; 0: it does not
+// serve the group.
+std::uint64_t saved_by_hosts(const Group& group) {
+    const HostGrid* const grid = group.host_grid();
+    if (grid == nullptr) return 0;
+    return static_cast<std::uint64_t>(grid->per_host - 1) * static_cast<std::uint64_t>(grid->hosts - 1);
+}
+
 Method broadcast_method(const Group& group, std::uint64_t bytes, bool has_ring) {
     const Method selected = group.method(NPUSHMEM_COLL_BROADCAST, bytes);
-    if (selected != Method::automatic && (selected != Method::ring || has_ring)) return selected;
+    const bool serves = selected == Method::ring    ? has_ring
+                        : selected == Method::hosts ? group.host_grid() != nullptr
+                                                    : selected != Method::automatic;
+    if (serves) return selected;
     if (has_ring) return Method::ring;
     if (group.size() == 1) return Method::push;
     const auto others = static_cast<std::uint64_t>(group.size() - 1);
@@ -425,16 +365,19 @@ Method broadcast_method(const Group& group, std::uint64_t bytes, bool has_ring) 
                                         : pull_broadcast_bytes;
         return bytes < limit ? Method::push : Method::pull;
     }
+    const std::uint64_t saved = saved_by_hosts(group);
+    if (saved >= hosts_messages || saved * bytes >= hosts_broadcast_bytes) return Method::hosts;
     if (bytes < pull_broadcast_bytes_if_unmapped) return Method::push;
     return others > 1 && bytes >= scatter_broadcast_bytes_to_all / others ? Method::scatter : Method::pull;
 }
 
-// Returns the selected method; without one, or if it is lines and these do not serve the call, the built-in choice:
-// lines where they do, else `fallback`.
+// Returns the selected method; without one, or if it does not serve the call, the built-in choice: lines where they do,
+// else `fallback`.
 Method exchange_method(const Group& group, std::uint32_t collective, std::uint64_t bytes, bool has_lines,
-                       Method fallback) {
+                       Method fallback, bool has_hosts = false) {
     const Method selected = group.method(collective, bytes);
-    if (selected != Method::automatic && selected != Method::lines) return selected;
+    const bool serves = selected == Method::hosts ? has_hosts : selected != Method::automatic;
+    if (serves && selected != Method::lines) return selected;
     return has_lines ? Method::lines : fallback;
 }
 
@@ -462,6 +405,7 @@ Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::ui
         case Method::ring:
             return ring->run(local_address(group, source), written ? local_address(group, dest) : nullptr, bytes, root);
         case Method::pull: return broadcast_pull(group, dest, source, bytes, root, to_root);
+        case Method::hosts: return broadcast_by_hosts(group, dest, source, bytes, root, to_root);
         case Method::scatter: return broadcast_scatter_allgather(group, dest, source, bytes, root, to_root);
         default: return broadcast_push(group, dest, source, bytes, root, to_root);
     }
@@ -471,8 +415,11 @@ Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
     if (bytes == 0) return {};
     if (auto done = run_by_library(group, dest, source, transfer(NPUSHMEM_COLL_FCOLLECT, bytes), bytes)) return *done;
     CacheLineExchange* const lines = lines_for(group, bytes);
-    const Method method = exchange_method(group, NPUSHMEM_COLL_FCOLLECT, bytes, lines != nullptr, Method::push);
+    const bool has_hosts = group.host_grid() != nullptr;
+    const Method method = exchange_method(group, NPUSHMEM_COLL_FCOLLECT, bytes, lines != nullptr,
+                                          has_hosts ? Method::hosts : Method::push, has_hosts);
     if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, 0, bytes);
+    if (method == Method::hosts) return fcollect_by_hosts(group, dest, source, bytes);
     if (method == Method::pull)
         return pull_from_all(group, [&](int member) {
             return read(group, member, source, local_address(group, dest + static_cast<std::uint64_t>(member) * bytes),
@@ -583,8 +530,14 @@ Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint6
     const bool fits = count <= Workspace::contribution_bytes / how.size;
     const bool is_small =
         fits && (count * how.size < partition_reduce_bytes || group.is_oversubscribed() || !group.all_mapped());
+    const bool has_hosts = group.host_grid() != nullptr && reduces_by_hosts(how);
+    // One more barrier than a few reads of copies; three more if the sums of the hosts do not fit into a workspace.
+    const bool prefers_hosts =
+        has_hosts && (!fits || saved_by_hosts(group) >= hosts_messages || fits_sums_of_hosts(group, count, how));
+    const Method fallback = is_small ? Method::published : Method::partitioned;
     const Method method = exchange_method(group, NPUSHMEM_COLL_REDUCE, count * how.size, lines != nullptr,
-                                          is_small ? Method::published : Method::partitioned);
+                                          prefers_hosts ? Method::hosts : fallback, has_hosts);
+    if (method == Method::hosts) return reduce_by_hosts(group, dest, source, count, how);
     if (method == Method::lines) return combine_by_lines(group, *lines, dest, source, 0, count, how, group.size());
     return method == Method::published && fits ? reduce_published(group, dest, source, count, how)
                                                : reduce_partitioned(group, dest, source, count, how);

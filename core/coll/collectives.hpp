@@ -5,10 +5,11 @@
 //
 // All operations minimise barriers, because with more PEs than cores a barrier costs more than the bytes. Writing into
 // the others' dest, which is ready by contract, needs one barrier; reading from their source needs one before and one
-// after. Group::method may select another method than the built-in one by size, which each function states. In groups
-// with a CacheLineExchange, up to CacheLineExchange::max_payload bytes per member use it and need no barrier; so do
-// broadcasts of up to BroadcastRing::max_payload bytes in groups with a BroadcastRing. All but scans and strided
-// exchanges are left to another library where the group has one that serves the call.
+// after. Group::method may select another method than the built-in one by size, which each function states; `hosts` is
+// for groups with a HostGrid. In groups with a CacheLineExchange, up to CacheLineExchange::max_payload bytes per member
+// use it and need no barrier; so do broadcasts of up to BroadcastRing::max_payload bytes in groups with a
+// BroadcastRing. All but scans and strided exchanges are left to another library where the group has one that serves
+// the call.
 #pragma once
 
 #include <span>
@@ -22,13 +23,14 @@ namespace npushmem::coll {
 // workspaces carry them.
 Status gather_small(Group& group, const void* mine, std::uint64_t bytes, void* all);
 
-// Small: push. Large: pull; over transports, the largest scatter. `to_root`: also writes the root's dest.
+// Small: push. Large: pull; over transports, the largest scatter; hosts where it saves the root many messages or bytes.
+// `to_root`: also writes the root's dest.
 Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root);
 
 // `bytes` may differ between members, which exchange it first. Fails with Code::range on all members when the sum
 // exceeds `room`, the bytes from dest to the end of its object. Push.
 Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, std::uint64_t room);
-// Push.
+// hosts, otherwise push.
 Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
 // Sends `bytes` to each member. Push.
 Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
@@ -52,10 +54,11 @@ struct Block {
 // blocks are sent then.
 Status alltoallv(Group& group, std::span<const Block> dest, std::span<const Block> source);
 
-// Gives the same bits on every member: combines operands in the members' order; f16 and bf16 in float, rounded once. A
-// NaN among the operands of max and min is their result.
-// dest may be source. Small: published. Over mapped memory from 512 bytes on, where members have cores of their own,
-// and over transports for more than Workspace::contribution_bytes: partitioned.
+// Gives the same bits on every member: combines operands in the members' order, or by `hosts` those of each host and
+// then the hosts; f16 and bf16 always in the members' order in float, rounded once. A NaN among the operands of max and
+// min is their result. dest may be source. On several hosts: hosts. Otherwise small: published. Over mapped memory from
+// 512 bytes on, where members have cores of their own, and over transports for more than Workspace::contribution_bytes:
+// partitioned.
 Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, ReduceOperation operation,
               ReduceElement element);
 // Combines this member's block of `count` elements of every source, which has one block for each member, in the

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/coll/cache_line_exchange.hpp"
+#include "core/coll/host_grid.hpp"
 #include "core/coll/methods.hpp"
 #include "core/map/strided_blocks.hpp"
 #include "npushmem/plugin/status.hpp"
@@ -65,6 +66,10 @@ public:
                        static_cast<const std::byte*>(source) + i * blocks.local_stride, blocks.bytes);
         return done;
     }
+
+    // Returns the members by host; null on one host, where hosts have different numbers of members or one each, and
+    // where members of a host do not map each other. Null, or not, on all members.
+    [[nodiscard]] virtual const HostGrid* host_grid() const { return nullptr; }
 
     // Returns the exchange for small payloads, faster than a barrier and a read; null if there is none. Equal on all
     // members.

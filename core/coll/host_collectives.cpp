@@ -219,12 +219,15 @@ Status reduce_by_parts(Group& group, std::uint64_t dest, std::uint64_t source, s
     return done.ok() ? group.sync() : done;
 }
 
+bool fits_sums_of_hosts(const Group& group, std::uint64_t count, const Reduction& how) {
+    const auto hosts = static_cast<std::uint64_t>(group.host_grid()->hosts);
+    return count <= Workspace::contribution_bytes / how.size / hosts;
+}
+
 Status reduce_by_hosts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
                        const Reduction& how) {
-    const auto hosts = static_cast<std::uint64_t>(group.host_grid()->hosts);
-    return count <= Workspace::contribution_bytes / how.size / hosts
-               ? reduce_by_host_sums(group, dest, source, count, how)
-               : reduce_by_parts(group, dest, source, count, how);
+    return fits_sums_of_hosts(group, count, how) ? reduce_by_host_sums(group, dest, source, count, how)
+                                                 : reduce_by_parts(group, dest, source, count, how);
 }
 
 }  // namespace npushmem::coll

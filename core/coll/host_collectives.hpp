@@ -12,9 +12,12 @@
 namespace npushmem::coll {
 
 // Up to 32 KiB, the root sends the array to one member of each other host, and the others copy it there: 2 barriers.
-// More bytes are divided among the members of the root's host. Each sends its part to one other host, or a share of it
-// to each of several, which then exchange their shares: 3 or 4 barriers.
+// More bytes go by parts.
 Status broadcast_by_hosts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
+                          bool to_root);
+// The members of the root's host divide the array. Each sends its part to one other host, or a share of it to each of
+// several, which then exchange their shares. 3 or 4 barriers.
+Status broadcast_by_parts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
                           bool to_root);
 
 // 2 barriers.
@@ -24,8 +27,9 @@ Status fcollect_by_hosts(Group& group, std::uint64_t dest, std::uint64_t source,
 // rounded between hosts.
 bool reduces_by_hosts(const Reduction& how);
 
-// Combines the members of each host in the order of their places, then the hosts in theirs. dest may be source. A host's
-// sum travels through the members' workspaces if those of all hosts fit into one (2 barriers), otherwise by parts.
+// Combines the members of each host in the order of their places, then the hosts in theirs. dest may be source. 2
+// barriers if the sums of all hosts fit into a workspace, through which they travel; otherwise by parts.
+bool fits_sums_of_hosts(const Group& group, std::uint64_t count, const Reduction& how);
 Status reduce_by_hosts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
                        const Reduction& how);
 // Each member combines one part of its host's arrays, and then its share of that part on all hosts. 4 barriers.

@@ -10,13 +10,14 @@ namespace npushmem::coll {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> method_names{"automatic", "lines",   "ring",      "push",
-                                                       "pull",      "scatter", "published", "partitioned"};
+constexpr std::array<std::string_view, 9> method_names{"automatic", "lines", "ring",      "push",       "pull",
+                                                       "scatter",   "hosts", "published", "partitioned"};
 
-constexpr Method broadcast_methods[] = {Method::ring, Method::push, Method::pull, Method::scatter};
+constexpr Method broadcast_methods[] = {Method::ring, Method::push, Method::pull, Method::scatter, Method::hosts};
 constexpr Method collect_methods[] = {Method::push, Method::pull};
-constexpr Method exchange_methods[] = {Method::lines, Method::push, Method::pull};
-constexpr Method reduce_methods[] = {Method::lines, Method::published, Method::partitioned};
+constexpr Method fcollect_methods[] = {Method::lines, Method::push, Method::pull, Method::hosts};
+constexpr Method alltoall_methods[] = {Method::lines, Method::push, Method::pull};
+constexpr Method reduce_methods[] = {Method::lines, Method::published, Method::partitioned, Method::hosts};
 constexpr Method reduce_scatter_methods[] = {Method::lines, Method::pull};
 
 }  // namespace
@@ -27,8 +28,8 @@ std::span<const Method> methods_of(std::uint32_t collective) {
     switch (collective) {
         case NPUSHMEM_COLL_BROADCAST: return broadcast_methods;
         case NPUSHMEM_COLL_COLLECT: return collect_methods;
-        case NPUSHMEM_COLL_FCOLLECT:
-        case NPUSHMEM_COLL_ALLTOALL: return exchange_methods;
+        case NPUSHMEM_COLL_FCOLLECT: return fcollect_methods;
+        case NPUSHMEM_COLL_ALLTOALL: return alltoall_methods;
         case NPUSHMEM_COLL_REDUCE: return reduce_methods;
         case NPUSHMEM_COLL_REDUCESCATTER: return reduce_scatter_methods;
         default: return {};

@@ -2,22 +2,22 @@
 #include "core/runtime/process_spaces.hpp"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 namespace npushmem {
 
 namespace {
 
-bool could_share(const PeRecord& a, const PeRecord& b) {
-    return a.host.machine == b.host.machine && a.host.user == b.host.user && a.host.emulated == b.host.emulated;
-}
-
 // Returns for each PE the first PE that could share memory with it.
 std::vector<std::size_t> first_of_each(std::span<const PeRecord> records) {
+    std::map<std::tuple<std::uint64_t, std::uint32_t, std::int32_t>, std::size_t> by_host;
     std::vector<std::size_t> first;
-    for (const PeRecord& record : records)
-        first.push_back(static_cast<std::size_t>(
-            std::ranges::find_if(records, [&](const PeRecord& other) { return could_share(record, other); }) -
-            records.begin()));
+    first.reserve(records.size());
+    for (const PeRecord& record : records) {
+        const npushmem_host_id& host = record.host;
+        first.push_back(by_host.try_emplace({host.machine, host.user, host.emulated}, first.size()).first->second);
+    }
     return first;
 }
 

@@ -181,9 +181,9 @@ Result<SharingPes> find_sharing_pes(Bootstrap& bootstrap, const HostLayout& layo
     const auto map_all = gather(bootstrap, static_cast<std::uint64_t>(all));
     if (!map_all.ok()) return map_all.status();
     if (std::ranges::count(map_all.value(), 0U) == 0)
-        return SharingPes{std::vector<int>(local.begin(), local.end()), layout.hosts() == 1};
+        return SharingPes{std::vector<int>(local.begin(), local.end()), layout.hosts() == 1, true};
     MappingMatrix maps(local.size(), std::vector<bool>(local.size()));
-    SharingPes sharing_pes{{}, layout.hosts() == 1};
+    SharingPes sharing_pes{{}, layout.hosts() == 1, false};
     // All hosts need the same number of rounds.
     for (std::size_t word = 0; word * word_bits < max_local_pes(layout); ++word) {
         const auto gathered = gather(bootstrap, word_of(mapped, word));

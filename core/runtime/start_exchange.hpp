@@ -131,6 +131,7 @@ private:
 struct SharingPes {
     std::vector<int> pes;      // world PEs that share memory with this one, in order, including itself
     bool all_map_all = false;  // every PE of the job maps every PE
+    bool hosts_map = false;    // every PE of the job maps every PE of its host
 };
 
 // Collective. `mapped[i]` says whether this PE maps the host's PE of local index i; its own entry is ignored.

@@ -329,7 +329,7 @@ Status Startup::make_world() {
         {job.my_pe(), job.npes(), pes_per_core, slices.fast_map(), slice_of, slices.heap().base(), remote,
          waiting.driving_waiter, settings().timeout, settings().barrier_algo, job.tuning(), job.layout(), sample_every,
          &waiting.os, report_lost, [&liveness = waiting.liveness] { return liveness.awaited_pes(); }, &waiting.liveness,
-         parts_.collectives.get()},
+         parts_.collectives.get(), sharing_pes_.hosts_map},
         slices.heap().tail(), commit, Members::listed(sharing_pes_.pes), sharing_pes_.all_map_all);
     if (!teams.ok()) return teams.status();
     parts_.teams = std::move(teams).value();

@@ -82,6 +82,7 @@ struct TeamResources {
     std::function<PeRange()> awaited_pes{};
     Liveness* liveness = nullptr;                     // null: no PE is ever known to be dead
     coll::CollectivesLibrary* collectives = nullptr;  // of another library; null: none
+    bool hosts_map = false;                           // every PE maps all PEs of its host; equal on all PEs
 };
 
 // Returns the PEs of a team for quiet_members(); empty if they are all PEs of the job.

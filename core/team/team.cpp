@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/team/team_hosts.hpp"
+
 namespace npushmem {
 
 namespace {
@@ -32,6 +34,7 @@ Team::Team(const TeamResources& resources, Members members, const TeamLayout& la
                is_world ? &resources.layout : nullptr) {
     keep_method_rules();
     begin_library();
+    if (!all_mapped && resources.hosts_map) host_grid_ = host_grid_of(this->members(), index(), resources.layout);
     if (!all_mapped || size() == 1) return;
     const PeRange& pes = memory_.members().range();
     if (size() <= coll::CacheLineExchange::max_members)

@@ -118,6 +118,7 @@ public:
     Status put_blocks(int member, const StridedBlocks& blocks, const void* source) override;
     [[nodiscard]] std::uint64_t workspace() const override { return layout_.workspace(); }
     unsigned next_workspace_half() override { return workspace_uses_++ % 2; }
+    [[nodiscard]] const coll::HostGrid* host_grid() const override { return host_grid_.get(); }
     [[nodiscard]] coll::CacheLineExchange* line_exchange() override { return lines_.get(); }
     [[nodiscard]] coll::BroadcastRing* broadcast_ring() override { return ring_.get(); }
     [[nodiscard]] coll::LibraryTeam* library() override { return library_.get(); }
@@ -139,6 +140,7 @@ private:
     std::vector<int> pes_;  // see listed_unless_all()
     CollectiveCalls calls_;
     TeamBarrier barrier_;
+    std::unique_ptr<const coll::HostGrid> host_grid_;
     std::unique_ptr<coll::CacheLineExchange> lines_;  // null: not all mapped, or too many members
     std::unique_ptr<coll::BroadcastRing> ring_;       // the same
     std::unique_ptr<coll::LibraryTeam> library_;      // null: without a library, or one member

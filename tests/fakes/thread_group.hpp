@@ -41,6 +41,7 @@ struct ThreadGroupWorld {
     bool lines;
     coll::Method method = coll::Method::automatic;  // of the collectives that have it
     bool oversubscribed = false;
+    int hosts = 1;  // member m is on host m % hosts; members of a host map each other
     std::vector<Line> memory;
     std::barrier<> thread_barrier;
     // Members may outnumber the cores: a wait yields, then sleeps until it is woken.
@@ -52,6 +53,11 @@ struct ThreadGroupWorld {
 class ThreadGroup final : public coll::Group {
 public:
     ThreadGroup(ThreadGroupWorld& world, int index) : world_(world), index_(index) {
+        if (world.hosts > 1) {
+            grid_ = {world.hosts, world.members / world.hosts, index % world.hosts, index / world.hosts, {}};
+            for (int host = 0; host < world.hosts; ++host)
+                for (int member = host; member < world.members; member += world.hosts) grid_->members.push_back(member);
+        }
         if (!world.lines) return;
         const barrier::MemberStates lines{{world.of(0) + ThreadGroupWorld::lines_at, ThreadGroupWorld::part}};
         const PeRange all{0, 1, world.members};
@@ -72,8 +78,10 @@ public:
         return {};
     }
     [[nodiscard]] std::byte* mapped_address(int member, std::uint64_t offset) const override {
-        return world_.mapped || member == index_ ? at(member, offset) : nullptr;
+        const bool same_host = world_.hosts > 1 && member % world_.hosts == index_ % world_.hosts;
+        return world_.mapped || same_host || member == index_ ? at(member, offset) : nullptr;
     }
+    [[nodiscard]] const coll::HostGrid* host_grid() const override { return grid_ ? &*grid_ : nullptr; }
     [[nodiscard]] bool all_mapped() const override { return world_.mapped; }
     [[nodiscard]] bool is_oversubscribed() const override { return world_.oversubscribed; }
     Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override {
@@ -103,6 +111,7 @@ private:
     int index_;
     int outstanding_ = 0;
     unsigned uses_ = 0;
+    std::optional<coll::HostGrid> grid_;
     std::optional<coll::CacheLineExchange> lines_;
     std::optional<coll::BroadcastRing> ring_;
     coll::LibraryTeam* library_ = nullptr;

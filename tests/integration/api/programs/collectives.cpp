@@ -347,7 +347,7 @@ void test_large_alltoallv(Checker& check, const Job& job) {
 
 // Every method that a program can select, with payloads that it serves and others.
 void test_methods(Checker& check, const Job& job, const Room& room) {
-    for (const char* method : {"lines", "ring", "push", "pull", "scatter", "published", "partitioned"}) {
+    for (const char* method : {"lines", "ring", "push", "pull", "scatter", "hosts", "published", "partitioned"}) {
         const std::string choice = fmt::format("npushmem:{}", method);
         check.equal(choice, 0, npushmemx_team_set_collectives(NPUSHMEM_TEAM_WORLD, choice.c_str()));
         test_team(check, {method, NPUSHMEM_TEAM_WORLD, job.me, job.npes}, room, {1, 300});

@@ -89,6 +89,44 @@ TEST(CollectiveCosts, CountTheMembersOfTheNodeApart) {
     EXPECT_NEAR(made.nanoseconds - made.barrier_nanoseconds, 4 * put_of(512) + 3 * (20 + 512 * 0.25) + 2000, 1e-3);
 }
 
+// 4 nodes of 4 members. Inside a node a read takes L + o, and a write the gap.
+class FormulasOfHosts : public ::testing::Test {
+protected:
+    static constexpr int members = 16;
+    static constexpr double other_nodes = 3;
+    static constexpr double neighbours = 3;
+    static double read_inside(double bytes) { return 100 + 10 + bytes * 0.25; }
+    static CollectiveCost by_hosts(std::uint32_t collective, std::uint64_t bytes) {
+        return cost(collective, bytes, members, Method::hosts, 4);
+    }
+};
+
+TEST_F(FormulasOfHosts, OfASmallReduction) {
+    const CollectiveCost made = by_hosts(NPUSHMEM_COLL_REDUCE, 8);
+    EXPECT_NEAR(made.nanoseconds - made.barrier_nanoseconds,
+                neighbours * read_inside(8) + other_nodes * put_of(8) + 2000 + read_inside(4 * 8), 1e-3);
+    EXPECT_EQ(made.barriers, 2);
+    EXPECT_DOUBLE_EQ(made.messages, 4 * other_nodes) << "one member of each node sends";
+}
+
+TEST_F(FormulasOfHosts, OfAnFcollect) {
+    const CollectiveCost made = by_hosts(NPUSHMEM_COLL_FCOLLECT, 512);
+    EXPECT_NEAR(made.nanoseconds - made.barrier_nanoseconds,
+                other_nodes * put_of(512) + 2000 + neighbours * other_nodes * read_inside(512), 1e-3);
+    EXPECT_EQ(made.barriers, 2);
+    EXPECT_DOUBLE_EQ(made.network_bytes, members * other_nodes * 512);
+}
+
+TEST_F(FormulasOfHosts, OfABroadcast) {
+    const CollectiveCost small = by_hosts(NPUSHMEM_COLL_BROADCAST, 64);
+    EXPECT_DOUBLE_EQ(small.messages, other_nodes);
+    EXPECT_EQ(small.barriers, 2);
+    const CollectiveCost large = by_hosts(NPUSHMEM_COLL_BROADCAST, 1U << 20);
+    EXPECT_EQ(large.barriers, 4);
+    // The root's node sends the array once in shares, and the other nodes exchange these.
+    EXPECT_NEAR(large.network_bytes, (1U << 20) * (1 + 2), 16);
+}
+
 TEST(CollectiveCosts, OfTheBuiltInChoiceAreThoseOfItsMethod) {
     const auto automatic = [](std::uint64_t bytes) {
         return cost(NPUSHMEM_COLL_BROADCAST, bytes, 64, Method::automatic).nanoseconds;

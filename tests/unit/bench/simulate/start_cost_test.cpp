@@ -82,7 +82,8 @@ TEST(StartCosts, OfLargeExchangesCountThePieces) {
 TEST(StartCosts, OfOneHostAreOfItsMemory) {
     const StartCost made = cost_of_start(4, 4);
     EXPECT_DOUBLE_EQ(made.connect, 0);
-    EXPECT_DOUBLE_EQ(made.messages, 4 * 5) << "to the service";
+    EXPECT_DOUBLE_EQ(made.join, 0) << "in the launcher's memory";
+    EXPECT_DOUBLE_EQ(made.messages, 0);
     constexpr double round = 4 * 2 + 4 * 64 * 0.25 + 50 + 1;  // counter, calls, notice
     double expected = round;
     double kept = 0;

@@ -17,6 +17,7 @@
 #include <unordered_set>
 
 #include "core/coll/collectives.hpp"
+#include "core/coll/host_collectives.hpp"
 
 namespace npushmem::coll {
 namespace {
@@ -136,6 +137,8 @@ public:
         if (done.ok()) std::memcpy(dest, me().done[number].fetched->data(), bytes);
         return done;
     }
+    // Members 0 and 1 on one host, 2 and 3 on another. To explore more, they do not map each other.
+    [[nodiscard]] const HostGrid* host_grid() const override { return &grid_; }
     [[nodiscard]] std::uint64_t workspace() const override { return 0; }
     unsigned next_workspace_half() override { return fault_ == Fault::one_half ? 0 : halves_++ % 2; }
 
@@ -182,6 +185,7 @@ private:
     ModelState& state_;
     int own_;
     Fault fault_;
+    HostGrid grid_{2, 2, own_ / 2, own_ % 2, {0, 1, 2, 3}};
     Bytes real_;  // the own memory as the model state has it, while the program runs over what it was
     std::size_t at_ = 0;
     int syncs_ = 0;
@@ -311,6 +315,35 @@ TEST(CollectivesExplored, BackToBackCallsOfTwo) {
     EXPECT_THAT(explore("fcollect", 2, fcollects), IsEmpty());
     EXPECT_THAT(explore("alltoall", 2, exchanges), IsEmpty());
     EXPECT_THAT(explore("collect", 2, collects), IsEmpty());
+}
+
+TEST(CollectivesExplored, BackToBackCallsOfTwoHostsWithTwoMembers) {
+    const auto add = [](Group& group, int call, auto&& method) {
+        return method(group, dest_of(call), source_of(call), 1, Reduction(ReduceOperation::sum, ReduceElement::i32));
+    };
+    EXPECT_THAT(explore("broadcast", 4,
+                        {[](Group& group, int call) {
+                             return broadcast_by_hosts(group, dest_of(call), source_of(call), 4, call % 4, true);
+                         },
+                         broadcasts.expected}),
+                IsEmpty());
+    EXPECT_THAT(explore("broadcast by parts", 4,
+                        {[](Group& group, int call) {
+                             return broadcast_by_parts(group, dest_of(call), source_of(call), 4, call % 4, true);
+                         },
+                         broadcasts.expected}),
+                IsEmpty());
+    EXPECT_THAT(
+        explore("fcollect", 4,
+                {[](Group& group, int call) { return fcollect_by_hosts(group, dest_of(call), source_of(call), 4); },
+                 fcollects.expected}),
+        IsEmpty());
+    EXPECT_THAT(explore("reduce", 4,
+                        {[&](Group& group, int call) { return add(group, call, reduce_by_hosts); }, sums.expected}),
+                IsEmpty());
+    EXPECT_THAT(explore("reduce by parts", 4,
+                        {[&](Group& group, int call) { return add(group, call, reduce_by_parts); }, sums.expected}),
+                IsEmpty());
 }
 
 TEST(CollectivesExplored, BackToBackCallsOfThree) {

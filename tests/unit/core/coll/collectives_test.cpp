@@ -29,12 +29,14 @@ struct Shape {
     bool lines = true;
     Method method = Method::automatic;
     bool oversubscribed = false;
+    int hosts = 1;
 };
 void PrintTo(const Shape& shape, std::ostream* out) {
     *out << shape.members << (shape.mapped ? " mapped" : " behind a transport")
          << (shape.lines ? "" : " without lines");
     if (shape.method != Method::automatic) *out << " by " << name_of(shape.method);
     if (shape.oversubscribed) *out << ", more than cores";
+    if (shape.hosts > 1) *out << " on " << shape.hosts << " hosts";
 }
 
 class Collectives : public ::testing::TestWithParam<Shape> {
@@ -44,6 +46,7 @@ protected:
         Threads world(GetParam().members, GetParam().mapped, GetParam().lines);
         world.method = GetParam().method;
         world.oversubscribed = GetParam().oversubscribed;
+        world.hosts = GetParam().hosts;
         std::vector<std::jthread> threads;
         for (int i = 0; i < world.members; ++i)
             threads.emplace_back([&, i] {
@@ -336,6 +339,14 @@ INSTANTIATE_TEST_SUITE_P(Methods, Collectives,
                                            Shape{3, false, true, Method::push}, Shape{3, false, true, Method::scatter},
                                            Shape{3, false, true, Method::ring}, Shape{4, true, true, Method::published},
                                            Shape{4, true, true, Method::automatic, true}));
+
+INSTANTIATE_TEST_SUITE_P(Hosts, Collectives,
+                         ::testing::Values(Shape{4, false, false, Method::hosts, false, 2},
+                                           Shape{6, false, false, Method::hosts, false, 3},
+                                           Shape{10, false, false, Method::hosts, false, 2},
+                                           Shape{12, false, false, Method::hosts, false, 4},
+                                           Shape{12, false, false, Method::automatic, false, 4},
+                                           Shape{4, false, false, Method::push, false, 2}));
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Collectives,
                          ::testing::Values(Shape{1, true}, Shape{2, true}, Shape{3, true}, Shape{5, true},

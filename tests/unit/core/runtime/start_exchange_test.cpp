@@ -38,7 +38,15 @@ TEST(FindSharers, AreThePesOfTheHostHoweverTheyAreDealt) {
     const auto found = find({1, 2, 1, 1, 2}, [](int, int) { return true; });
     for (const int pe : {0, 2, 3}) EXPECT_EQ(found[static_cast<std::size_t>(pe)].pes, (std::vector<int>{0, 2, 3}));
     for (const int pe : {1, 4}) EXPECT_EQ(found[static_cast<std::size_t>(pe)].pes, (std::vector<int>{1, 4}));
-    for (const SharingPes& one : found) EXPECT_FALSE(one.all_map_all);
+    for (const SharingPes& one : found) {
+        EXPECT_FALSE(one.all_map_all);
+        EXPECT_TRUE(one.hosts_map);
+    }
+}
+
+TEST(FindSharers, KnowOfAPairThatDoesNotMapOnAnotherHost) {
+    for (const SharingPes& one : find({1, 2, 1, 2}, [](int pe, int other) { return pe != 3 || other != 1; }))
+        EXPECT_FALSE(one.hosts_map);
 }
 
 TEST(FindSharers, AreAllPesOfAHostIfAllMapAll) {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/team/team_hosts.hpp"
+
+#include <gmock/gmock.h>
+
+namespace npushmem {
+namespace {
+
+using ::testing::ElementsAre;
+
+// A job whose PE i is on host hosts[i].
+HostLayout layout_of(const std::vector<int>& hosts) {
+    std::vector<npushmem_host_id> identities;
+    for (const int host : hosts) identities.push_back({1, 1, host, 0});
+    return HostLayout(identities);
+}
+
+TEST(TeamHosts, NumbersHostsAndPlacesInTheOrderOfTheMembers) {
+    const auto grid = host_grid_of(PeRange{0, 1, 6}, 4, layout_of({0, 1, 2, 0, 1, 2}));
+    ASSERT_NE(grid, nullptr);
+    EXPECT_EQ(grid->hosts, 3);
+    EXPECT_EQ(grid->per_host, 2);
+    EXPECT_EQ(grid->own_host, 1);
+    EXPECT_EQ(grid->own_place, 1);
+    EXPECT_THAT(grid->members, ElementsAre(0, 3, 1, 4, 2, 5));
+    EXPECT_EQ(grid->member(2, 0), 2);
+    EXPECT_EQ(grid->beside(0), 1);
+    EXPECT_EQ(grid->counterpart(0), 3);
+    EXPECT_EQ(grid->position_of(5).host, 2);
+    EXPECT_EQ(grid->position_of(5).place, 1);
+}
+
+TEST(TeamHosts, UsesIndicesOfTheTeamAndNotPes) {
+    const auto grid = host_grid_of(Members::listed({7, 1, 6, 0}), 3, layout_of({0, 0, 0, 0, 1, 1, 1, 1}));
+    ASSERT_NE(grid, nullptr);
+    EXPECT_THAT(grid->members, ElementsAre(0, 2, 1, 3)) << "the host of PE 7 comes first";
+    EXPECT_EQ(grid->own_host, 1);
+    EXPECT_EQ(grid->own_place, 1);
+}
+
+TEST(TeamHosts, AreNoneWhereTheyCannotHelp) {
+    const HostLayout layout = layout_of({0, 0, 1, 1, 1});
+    EXPECT_EQ(host_grid_of(PeRange{0, 1, 2}, 0, layout), nullptr) << "one host";
+    EXPECT_EQ(host_grid_of(PeRange{0, 2, 2}, 0, layout), nullptr) << "one member on each";
+    EXPECT_EQ(host_grid_of(PeRange{0, 1, 5}, 0, layout), nullptr) << "two and three members";
+    EXPECT_NE(host_grid_of(PeRange{0, 1, 4}, 0, layout), nullptr);
+}
+
+}  // namespace
+}  // namespace npushmem
