@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // npushmem-perf startup: measures the time of an empty job. It runs without a launcher and starts the launcher itself.
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <iostream>
 
 #include "bench/engine/progress_line.hpp"
+#include "bench/perf/bare_job.hpp"
 #include "bench/perf/child_processes.hpp"
 #include "bench/perf/job.hpp"
 #include "bench/perf/measure_command.hpp"
 #include "bench/perf/subcommand.hpp"
+#include "npushmem.h"
 
 namespace npushmem::perf {
 namespace {
 
 // Roles of the processes of a measured run, chosen by --as.
 constexpr const char* role_pe = "pe";        // init, barrier, finalize
+constexpr const char* role_bare = "bare";    // see BareJob
 constexpr const char* role_empty = "empty";  // exits at once: the cost of starting the processes
 
 class StartupCommand final : public Subcommand {
@@ -27,9 +31,13 @@ public:
 
     CLI::App* declare(CLI::App& program) override {
         CLI::App* app = program.add_subcommand(
-            "startup", "An empty job (init, barrier, finalize) from start to end; beside as many empty processes");
+            "startup",
+            "An empty job (init, barrier, finalize) from start to end; beside as many empty processes, and "
+            "processes that only load the plugins, share memory and meet");
         app->add_option("--pes", pes_, "Sizes of the job")->delimiter(',')->capture_default_str();
         app->add_option("--as", role_, "Role of the started processes")->group("");
+        app->add_option("--memory", memory_, "Descriptor of a bare job's memory")->group("");
+        app->add_option("--plugin", plugins_, "Library that a process of a bare job loads")->group("");
         declare_options(*app, options_);
         return app;
     }
@@ -37,6 +45,10 @@ public:
     int run() override {
         if (role_ == role_pe) return run_pe();
         if (role_ == role_empty) return EXIT_SUCCESS;
+        if (role_ == role_bare) {
+            const Status done = BareJob::take_part(memory_, pes_.front(), plugins_);
+            return done.ok() ? EXIT_SUCCESS : fail(done);
+        }
         const Status status = measure();
         return status.ok() ? EXIT_SUCCESS : fail(status);
     }
@@ -52,6 +64,17 @@ private:
         if (!job) return EXIT_FAILURE;
         Job::barrier();
         return EXIT_SUCCESS;
+    }
+
+    // Returns the plugins of an empty job, beside the library.
+    static std::vector<std::string> plugin_files() {
+        Dl_info library{};
+        if (::dladdr(reinterpret_cast<void*>(&npushmem_finalize), &library) == 0) return {};
+        const auto plugins = std::filesystem::path(library.dli_fname).parent_path() / "npushmem";
+        std::vector<std::string> files;
+        for (const char* name : {"bootstrap_uid", "transport_self", "transport_p2p"})
+            files.push_back((plugins / fmt::format("libnpushmem_{}.so", name)).string());
+        return files;
     }
 
     Status measure() {
@@ -77,6 +100,7 @@ private:
     bench::Point point_of(int pes) {
         bench::Point point{.name = fmt::format("empty job, {} PE{}", pes, pes == 1 ? "" : "s")};
         point.variants.push_back({"npushmem", [this, pes](std::uint64_t times) { repeat(times, 1, job(pes)); }, false});
+        point.variants.push_back({"bare job", [this, pes](std::uint64_t times) { repeat_bare(times, pes); }, false});
         point.variants.push_back({"empty processes",
                                   [this, pes](std::uint64_t times) {
                                       repeat(times, pes, {self_.string(), "startup", "--as", role_empty});
@@ -88,6 +112,19 @@ private:
     [[nodiscard]] std::vector<std::string> job(int pes) const {
         const auto launcher = self_.parent_path() / "npushmem-run";
         return {launcher.string(), "-n", std::to_string(pes), self_.string(), "startup", "--as", role_pe};
+    }
+
+    void repeat_bare(std::uint64_t times, int pes) {
+        for (std::uint64_t i = 0; i < times && failed_.ok(); ++i) {
+            const auto job = BareJob::create(pes);
+            failed_ = job.status();
+            if (!failed_.ok()) return;
+            std::vector<std::string> arguments{
+                self_.string(), "startup",           "--as",     role_bare,
+                "--pes",        std::to_string(pes), "--memory", std::to_string(job.value().descriptor())};
+            for (const std::string& file : plugin_files()) arguments.insert(arguments.end(), {"--plugin", file});
+            repeat(1, pes, arguments);
+        }
     }
 
     // Starts `copies` of the program at once and waits for them. After a failure it starts no more.
@@ -102,6 +139,8 @@ private:
 
     std::vector<int> pes_{1, 8, 64, 256};
     std::string role_;
+    int memory_ = -1;
+    std::vector<std::string> plugins_;
     MeasureOptions options_;
     std::filesystem::path self_;
     Status failed_;
