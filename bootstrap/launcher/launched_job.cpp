@@ -96,7 +96,7 @@ Result<std::unique_ptr<Bootstrap>> join_launched_job(const Host& host, Launcher&
     const auto id =
         launcher.nranks() == 1 ? Result<UniqueId>(UniqueId{}) : broadcast_id(read, launcher, Deadline::after(timeout));
     if (!id.ok()) return id.status();
-    return rendezvous::join_or_report(read, fallback, id.value(), launcher.rank(), launcher.nranks());
+    return rendezvous::join_or_report(host, read, fallback, id.value(), launcher.rank(), launcher.nranks());
 }
 
 }  // namespace npushmem::launcher

@@ -16,36 +16,44 @@
 
 namespace npushmem::rendezvous {
 
-JobJoin::JobJoin(const Settings& settings, const UniqueId& id, int rank, int nranks)
-    : settings_(settings),
+JobJoin::JobJoin(const Host& host, const Settings& settings, const UniqueId& id, int rank, int nranks)
+    : log_host_(host),
+      settings_(settings),
       id_(id),
       nranks_(nranks),
       place_(tree_place(rank, nranks)),
       me_(Identity::of_this_process(rank)),
-      deadline_(Deadline::after(settings.timeout, limits::cause_report_grace)),
+      timeout_(settings.timeout),
+      deadline_(Deadline::after(timeout_, limits::cause_report_grace)),
       links_(me_.text()),
       children_(place_.children.size()) {
     if (!settings.shares_memory) return;
-    const auto host = host_identity(settings.emulated_host);
-    if (host.ok()) host_ = host.value();
+    const auto here = host_identity(settings.emulated_host);
+    if (here.ok()) host_ = here.value();
 }
 
 Result<std::unique_ptr<Bootstrap>> JobJoin::run() {
-    if (auto job = attach_to_memory_of_id()) {
-        const Status all_here = job->opening_barrier(Deadline::after(settings_.timeout));
-        if (all_here.ok()) return std::unique_ptr<Bootstrap>(std::move(job));
-        if (!job->is_refused()) return all_here;
+    if (!id_.memory.given() || !host_) return join_service();
+    const Moment begin = Clock::now();
+    auto job = attach_to_memory_of_id();
+    Status why = job.status();
+    if (job.ok()) {
+        why = job.value()->opening_barrier(Deadline::after(timeout_));
+        if (why.ok()) log_host_.log(LogLevel::debug, "all ranks have attached to the memory of the unique id");
+        if (why.ok()) return std::unique_ptr<Bootstrap>(std::move(job).value());
+        if (!job.value()->is_refused()) return why;
     }
+    log_host_.log(LogLevel::info, "joins the rendezvous service: " + why.message());
+    const auto waited = std::chrono::duration_cast<Milliseconds>(Clock::now() - begin);
+    timeout_ = std::max(timeout_ - waited, Milliseconds{1});
+    deadline_ = Deadline::after(timeout_, limits::cause_report_grace);
     return join_service();
 }
 
-// Returns nullptr if this rank must join the service.
-std::unique_ptr<SharedMemoryBootstrap> JobJoin::attach_to_memory_of_id() {
-    if (!id_.memory.given() || !host_) return nullptr;
+Result<std::unique_ptr<SharedMemoryBootstrap>> JobJoin::attach_to_memory_of_id() {
     auto memory = JobMemory::attach(id_.memory, nranks_, *host_);
-    if (!memory.ok()) return nullptr;
-    auto opened = SharedMemoryBootstrap::open(std::move(memory).value(), me_, settings_.collective_timeout);
-    return opened.ok() ? std::move(opened).value() : nullptr;
+    if (!memory.ok()) return memory.status();
+    return SharedMemoryBootstrap::open(std::move(memory).value(), me_, settings_.collective_timeout);
 }
 
 Result<std::unique_ptr<Bootstrap>> JobJoin::join_service() {
@@ -95,7 +103,7 @@ Result<std::unique_ptr<Bootstrap>> JobJoin::connect_tree() {
 
 Result<Channel> JobJoin::connect_to_service() {
     Connector connector(id_.service, id_.credentials, 0, "the rendezvous service");
-    const auto deadline = Deadline::after(settings_.timeout);
+    const auto deadline = Deadline::after(timeout_);
     for (;;) {
         const auto there = connector.step();
         if (!there.ok()) return there.status().within(me_.text());
@@ -131,7 +139,7 @@ Status JobJoin::listen(const Address& towards_service) {
 }
 
 Status JobJoin::join() {
-    Join join{me_, nranks_, library_version, settings_.timeout, acceptor_ ? acceptor_->address() : Address{}, {}, {}};
+    Join join{me_, nranks_, library_version, timeout_, acceptor_ ? acceptor_->address() : Address{}, {}, {}};
     if (host_) offer_memory(join);
     return links_.send(service_, FrameType::join, {join.encode()});
 }
@@ -250,12 +258,12 @@ Status JobJoin::timed_out() {
                                                    format_duration(settings_.timeout))});
 }
 
-Result<std::unique_ptr<Bootstrap>> join_or_report(const Result<Settings>& read, const Settings& fallback,
-                                                  const UniqueId& id, int rank, int nranks) {
+Result<std::unique_ptr<Bootstrap>> join_or_report(const Host& host, const Result<Settings>& read,
+                                                  const Settings& fallback, const UniqueId& id, int rank, int nranks) {
     if (nranks == 1)
         return read.ok() ? Result<std::unique_ptr<Bootstrap>>(TreeBootstrap::single_rank())
                          : Result<std::unique_ptr<Bootstrap>>(read.status());
-    auto job = JobJoin(read.ok() ? read.value() : fallback, id, rank, nranks).run();
+    auto job = JobJoin(host, read.ok() ? read.value() : fallback, id, rank, nranks).run();
     if (read.ok()) return job;
     if (job.ok()) job.value()->abort(read.status().message());
     return read.status();

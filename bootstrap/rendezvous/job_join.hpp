@@ -20,18 +20,18 @@ namespace npushmem::rendezvous {
 // Joins one rank. If the unique id contains memory of this host, the rank attaches to it and waits there for the
 // others. Otherwise, or when the memory is refused, it connects to the service, sends join, and receives the handle of
 // memory that all ranks share, or the address of its parent in the tree. It attaches to the memory, or connects to
-// parent and children. Then it passes a first barrier and leaves the service. A failure in any step is reported to the
-// service, which sends it to all ranks.
+// parent and children. Then it passes a first barrier and leaves the service. A failure in any step is reported in the
+// memory of the id, or to the service, which sends it to all ranks.
 class JobJoin {
 public:
-    // 0 <= rank < nranks, nranks > 1.
-    JobJoin(const Settings& settings, const UniqueId& id, int rank, int nranks);
+    // 0 <= rank < nranks, nranks > 1. `host`: for the log.
+    JobJoin(const Host& host, const Settings& settings, const UniqueId& id, int rank, int nranks);
 
     // Blocks until the job is connected, has failed, or the timeout has passed.
     Result<std::unique_ptr<Bootstrap>> run();
 
 private:
-    std::unique_ptr<SharedMemoryBootstrap> attach_to_memory_of_id();
+    Result<std::unique_ptr<SharedMemoryBootstrap>> attach_to_memory_of_id();
     Result<std::unique_ptr<Bootstrap>> join_service();
     Result<Channel> connect_to_service();
     Status listen(const Address& towards_service);
@@ -49,12 +49,14 @@ private:
     [[nodiscard]] bool linked() const;
     [[nodiscard]] std::string describe_subtree(const TreeRange& range, const std::string& top) const;
 
+    const Host& log_host_;
     const Settings& settings_;
     UniqueId id_;
     int nranks_;
     TreePlace place_;
     Identity me_;
-    Deadline deadline_;  // of this rank: later than the service's deadline, since the service knows the cause
+    Milliseconds timeout_;  // of the settings, or what the wait in the memory has left of it
+    Deadline deadline_;     // of this rank: later than the service's deadline, since the service knows the cause
     LinkSet links_;
     LinkSet::Index service_ = 0;                 // the first link
     std::optional<HandshakeAcceptor> acceptor_;  // none at a leaf
@@ -68,7 +70,7 @@ private:
 
 // The last step of every start: all ranks know the id and join. Collective, 0 <= rank < nranks. A rank whose settings
 // are malformed takes part with `fallback`, reports the error to the others, and returns it.
-Result<std::unique_ptr<Bootstrap>> join_or_report(const Result<Settings>& read, const Settings& fallback,
-                                                  const UniqueId& id, int rank, int nranks);
+Result<std::unique_ptr<Bootstrap>> join_or_report(const Host& host, const Result<Settings>& read,
+                                                  const Settings& fallback, const UniqueId& id, int rank, int nranks);
 
 }  // namespace npushmem::rendezvous

@@ -63,16 +63,23 @@ Result<JobMemory> JobMemory::attach(const SegmentHandle& handle, int nranks, con
     const Header& header = memory.header();
     if (header.magic != layout_magic)
         return Status{Code::protocol,
-                      "the memory for the start of the job has another layout; start all ranks with "
-                      "the same library"};
-    if (header.nranks != nranks || header.version != library_version || !is_same_host(header.host, host) ||
-        header.host.user != host.user)
-        return Status{Code::mismatch,
-                      fmt::format("the memory for the start of the job is that of {} ranks of npushmem {}.{}.{} on its "
-                                  "host, not of {} ranks of {}.{}.{} here",
-                                  header.nranks, header.version.major, header.version.minor, header.version.patch,
-                                  nranks, library_version.major, library_version.minor, library_version.patch)};
+                      "the memory for the start of the job has another layout; start all ranks with the same library"};
+    if (!is_same_host(header.host, host) || header.host.user != host.user)
+        return Status{Code::mismatch, "the memory for the start of the job is another host's or another user's"};
+    if (header.nranks != nranks || header.version != library_version)
+        return Status{
+            Code::mismatch,
+            fmt::format("the memory for the start of the job is that of {} ranks of npushmem {}.{}.{}, not of {} ranks "
+                        "of {}.{}.{}",
+                        header.nranks, header.version.major, header.version.minor, header.version.patch, nranks,
+                        library_version.major, library_version.minor, library_version.patch)};
     return memory;
+}
+
+Status ended_without_joining(const std::string& how) {
+    return {Code::peer_dead, how +
+                                 " without calling npushmem_init, in which the others wait for it; every PE must call "
+                                 "it, so start only as many PEs as do"};
 }
 
 JobMemory::RankState& JobMemory::state_of(int rank) const {
@@ -85,25 +92,38 @@ std::span<std::byte> JobMemory::piece(std::uint32_t buffer, int rank) const {
     return {segment_.base() + buffers_offset(nranks()) + number * bytes, bytes};
 }
 
+ProcessId JobMemory::process_of(int rank) const {
+    const RankState& state = state_of(rank);
+    return {state.process, state.process_start};
+}
+
 // Acquire: what the ranks wrote before the memory was complete.
-JobMemory::Opening JobMemory::opening() const { return header().opening.load(std::memory_order_acquire); }
+JobMemory::State JobMemory::state() const { return header().state.load(std::memory_order_acquire); }
 
-bool JobMemory::complete() {
-    auto expected = Opening::forming;
-    return header().opening.compare_exchange_strong(expected, Opening::complete, std::memory_order_acq_rel) ||
-           expected == Opening::complete;
+// Returns the state, which is `next` now if it was forming.
+JobMemory::State JobMemory::leave_forming(State next) const {
+    auto before = State::forming;
+    return header().state.compare_exchange_strong(before, next, std::memory_order_acq_rel) ? next : before;
 }
 
-void JobMemory::refuse() {
-    auto expected = Opening::forming;
-    if (header().opening.compare_exchange_strong(expected, Opening::refused, std::memory_order_acq_rel))
-        announce_change();
+bool JobMemory::complete() { return leave_forming(State::complete) == State::complete; }
+
+void JobMemory::refuse(int rank) {
+    // Acquire: the rank has written its process.
+    const bool has_entered =
+        rank >= 0 && rank < nranks() && state_of(rank).entered.load(std::memory_order_acquire) != 0;
+    if (has_entered && state() == State::forming && !is_alive(process_of(rank)))
+        (void)fail_as(creator, {Code::peer_dead, fmt::format("the process of rank {} (pid {}) ended while the job was "
+                                                             "starting",
+                                                             rank, process_of(rank).pid)});
+    if (leave_forming(State::refused) == State::refused) announce_change();
 }
 
-void JobMemory::rank_ended(int rank, const Status& cause) {
-    if (rank < 0 || rank >= nranks() || opening() != Opening::forming) return;
-    // The other ranks find the end of a rank that has entered the opening barrier.
-    if (state_of(rank).entered.load(std::memory_order_acquire) == 0) (void)fail_as(creator, cause);
+void JobMemory::rank_ended(int rank, const std::string& how) {
+    if (rank < 0 || rank >= nranks() || state() != State::forming) return;
+    const bool has_entered = state_of(rank).entered.load(std::memory_order_acquire) != 0;
+    (void)fail_as(creator, has_entered ? Status{Code::peer_dead, how + " while the job was starting"}
+                                       : ended_without_joining(how));
 }
 
 // The process is published by the release store to `entered`.
@@ -120,8 +140,9 @@ Status JobMemory::fail(int writer, const Status& cause) {
     return fail_as(first_rank + static_cast<std::uint32_t>(writer), cause);
 }
 
-// Release and acquire: the text is complete when the state says so.
+// Release and acquire: the text is complete when `failed` says so.
 Status JobMemory::fail_as(std::uint32_t writer, const Status& cause) {
+    if (leave_forming(State::failed) == State::refused) return cause;
     Header& shared = header();
     auto expected = static_cast<std::uint32_t>(none);
     if (shared.failed.compare_exchange_strong(expected, writer, std::memory_order_acquire)) {
@@ -140,9 +161,7 @@ Status JobMemory::failure() const {
     for (int polls = 0; now >= creator; now = state.load(std::memory_order_acquire)) {
         constexpr int polls_per_check = 100;
         const auto process = [&]() -> ProcessId {
-            if (now == creator) return header().creator;
-            const RankState& writer = state_of(static_cast<int>(now - first_rank));
-            return {writer.process, writer.process_start};
+            return now == creator ? header().creator : process_of(static_cast<int>(now - first_rank));
         };
         if (++polls % polls_per_check == 0 && !is_alive(process()))
             (void)state.compare_exchange_strong(now, writer_ended, std::memory_order_acq_rel);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory through which the ranks of a job on one host start and exchange data.
 //
-// Rank 0 creates it when all ranks have joined the rendezvous service; or the service creates it with the unique id,
-// which then contains its handle: ranks that attach to it do not need the service. If one rank joins the service
-// instead, for example because it runs on another host, the service refuses the memory to all, and they join the
-// service too.
+// Rank 0 creates it and offers it to the rendezvous service, which gives its handle to all ranks if they are on one
+// host. Or the process of the service creates it with the unique id, which then contains its handle: ranks that attach
+// to it do not need the service. If one rank joins the service instead, for example because it runs on another host,
+// the service refuses the memory, and all ranks join the service.
 #pragma once
 
 #include <atomic>
@@ -22,6 +22,9 @@
 
 namespace npushmem::rendezvous {
 
+// The failure of a start whose missing rank's process has ended; `how` describes the end.
+Status ended_without_joining(const std::string& how);
+
 class JobMemory {
 public:
     // Creates the memory of `nranks` ranks on `host`, that of this process.
@@ -33,20 +36,23 @@ public:
     [[nodiscard]] SegmentHandle handle() const { return segment_.handle(); }
     [[nodiscard]] int nranks() const { return header().nranks; }
 
-    // forming: ranks attach. complete: all have attached. refused: they join the rendezvous service instead.
-    enum class Opening : std::uint32_t { forming, complete, refused };
-    [[nodiscard]] Opening opening() const;
-    // Returns whether the memory is complete now: it is not if it has been refused.
+    // forming: ranks attach. complete: all have attached. refused: they join the rendezvous service instead. failed:
+    // the start has failed. Only `forming` changes.
+    enum class State : std::uint32_t { forming, complete, refused, failed };
+    [[nodiscard]] State state() const;
+    // Returns whether the memory is complete now.
     [[nodiscard]] bool complete();
-    // No effect when the memory is complete.
-    void refuse();
-    // The process of a rank has ended. Fails the job for `cause` if it waits for that rank to come.
-    void rank_ended(int rank, const Status& cause);
+    // A rank joins the service. The memory is refused if it is forming; or it fails, if an ended process of that rank
+    // had attached: the rank means the next start.
+    void refuse(int rank);
+    // The process of a rank has ended; `how` describes the end. Fails a start that is forming.
+    void rank_ended(int rank, const std::string& how);
 
     // Makes `rank` the calling process's. False: it was another's before, or an earlier start's.
     [[nodiscard]] bool claim(int rank);
 
-    // Makes `cause` the job's failure, unless there is one already. Returns the job's failure. `writer`: the rank.
+    // Makes `cause` the job's failure, unless there is one already, or the memory is refused. Returns the job's
+    // failure. `writer`: the rank.
     Status fail(int writer, const Status& cause);
     // The job's failure; OK if there is none.
     [[nodiscard]] Status failure() const;
@@ -74,7 +80,7 @@ public:
         alignas(cache_line) std::atomic<std::uint32_t> arrived;
         alignas(cache_line) std::atomic<std::uint32_t> rounds;  // passed
         std::atomic<std::uint32_t> changes;                     // of anything that ranks wait for; they sleep on it
-        std::atomic<Opening> opening;
+        std::atomic<State> state;
         alignas(cache_line) std::atomic<std::uint32_t> left;    // ranks
         alignas(cache_line) std::atomic<std::uint32_t> failed;  // a FailureState, or its writer
         std::int32_t code;
@@ -83,6 +89,7 @@ public:
 
     [[nodiscard]] Header& header() const { return *reinterpret_cast<Header*>(segment_.base()); }
     [[nodiscard]] RankState& state_of(int rank) const;
+    [[nodiscard]] ProcessId process_of(int rank) const;
     // The part of a rank in one of the two buffers.
     [[nodiscard]] std::span<std::byte> piece(std::uint32_t buffer, int rank) const;
     [[nodiscard]] static std::size_t piece_bytes(int nranks);
@@ -91,6 +98,7 @@ private:
     explicit JobMemory(SharedSegment segment) : segment_(std::move(segment)) {}
 
     [[nodiscard]] static std::uint64_t bytes(int nranks);
+    State leave_forming(State next) const;
     Status fail_as(std::uint32_t writer, const Status& cause);
 
     SharedSegment segment_;

@@ -150,8 +150,11 @@ Status RendezvousService::begin() {
 bool RendezvousService::runs_in_this_process() const { return owner_ == ::getpid(); }
 
 void RendezvousService::add_job(const Credentials& credentials, std::optional<JobMemory> memory) {
-    const std::scoped_lock lock(jobs_mutex_);
-    jobs_.try_emplace(credentials.job, credentials, std::move(memory));
+    {
+        const std::scoped_lock lock(jobs_mutex_);
+        jobs_.try_emplace(credentials.job, credentials, std::move(memory));
+    }
+    (void)::eventfd_write(wake_.get(), 1);  // the thread drops the memory of earlier jobs
 }
 
 void RendezvousService::rank_ended(const Nonce& job, int rank, int nranks, const std::string& how) {
@@ -204,6 +207,10 @@ void RendezvousService::add_member(AuthenticatedConnection admitted) {
     ensure_file_limit(static_cast<std::size_t>(join->nranks) + spare_files);
     Member* const member = members_.add(std::move(admitted.channel), job, join->who.rank);
     if (member == nullptr) return;
+    if (const Status failure = job->failure_in_memory(*join); !failure.ok()) {
+        member->channel.allow_payload(limits::abort_bytes);
+        return members_.send_abort(*member, failure);
+    }
     job->prune(Clock::now());
     Session& session = job->session_for(*join, Clock::now());
     const bool was_in_progress = in_progress(session);

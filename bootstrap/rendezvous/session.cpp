@@ -159,22 +159,21 @@ bool waits(const Session& session) {
     return session.stage() == Session::Stage::forming || session.stage() == Session::Stage::linking;
 }
 
-// The failure of a session whose missing rank's process has ended; `how` describes the end.
-Status ended_without_joining(const std::string& how) {
-    return {Code::peer_dead, how +
-                                 " without calling npushmem_init, in which the others wait for it; every PE must call "
-                                 "it, so start only as many PEs as do"};
-}
-
 bool failed(const Session& session) { return session.stage() == Session::Stage::failed; }
 
 }  // namespace
 
 Session& Job::session_for(const Join& join, Moment now) {
-    if (memory_) memory_->refuse();
+    if (memory_) memory_->refuse(join.who.rank);
     const auto found = std::ranges::find_if(sessions_, [&](const Session& each) { return each.matches(join); });
     if (found != sessions_.end()) return *found;
     return sessions_.emplace_back(next_number_++, join, now);
+}
+
+Status Job::failure_in_memory(const Join& join) {
+    if (!memory_ || memory_->state() != JobMemory::State::failed || join.nranks != memory_->nranks()) return {};
+    const bool is_first = join.who.rank >= 0 && join.who.rank < join.nranks && memory_->claim(join.who.rank);
+    return is_first ? memory_->failure() : Status{};
 }
 
 Session* Job::find(std::uint32_t number) {
@@ -196,7 +195,7 @@ Deadline Job::next_deadline() const {
 }
 
 void Job::rank_ended(int rank, int nranks, std::string how) {
-    if (memory_ && memory_->nranks() == nranks) memory_->rank_ended(rank, ended_without_joining(how));
+    if (memory_ && memory_->nranks() == nranks) memory_->rank_ended(rank, how);
     ended_.push_back({rank, nranks, std::move(how)});
 }
 
@@ -211,6 +210,8 @@ Session* Job::fail_for_ended_rank(Moment now) {
 }
 
 void Job::prune(Moment now) {
+    using State = JobMemory::State;
+    if (memory_ && (memory_->state() == State::complete || memory_->state() == State::refused)) memory_.reset();
     std::erase_if(sessions_, [now](const Session& each) {
         return each.stage() == Session::Stage::finished || each.is_expired(now);
     });

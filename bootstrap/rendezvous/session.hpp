@@ -118,6 +118,8 @@ public:
     // Returns the session that the rank means, or a new one. The reference is valid until prune(). Ranks that wait in
     // the memory join the service too.
     Session& session_for(const Join& join, Moment now);
+    // Returns the failure of a start in the memory for a rank that took no part in it, once; otherwise OK.
+    Status failure_in_memory(const Join& join);
     // nullptr if the session has ended.
     Session* find(std::uint32_t number);
     // Returns a session that has timed out, or nullptr.
@@ -128,7 +130,8 @@ public:
     void rank_ended(int rank, int nranks, std::string how);
     // Fails a session that waits for a rank that has ended, and returns it; nullptr if there is none.
     Session* fail_for_ended_rank(Moment now);
-    // Drops sessions that have ended; failed sessions later, see Session::is_expired().
+    // Drops sessions that have ended; failed sessions later, see Session::is_expired(). Drops memory that serves no
+    // rank any more.
     void prune(Moment now);
 
 private:

@@ -22,7 +22,7 @@ namespace {
 constexpr std::chrono::milliseconds check_interval{20};
 constexpr int ranks_of_one_interval = 16;
 constexpr int checks_per_interval = 16;
-// Before ranks have met anywhere, they may come seconds after each other, and a check takes their processors.
+// Ranks that have not joined the service may start seconds after each other, and a check takes their processors.
 constexpr int intervals_of_start = 8;
 
 }  // namespace
@@ -86,12 +86,12 @@ Status SharedMemoryBootstrap::pass_round(const Call& call, Deadline deadline,
     Header& shared = header();
     if (shared.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(nranks_)) {
         if (Status same = compare_calls(); !same.ok()) return fail(same);
-        if (rounds_ == 0 && !memory_.complete()) return refused();
+        if (rounds_ == 0 && !memory_.complete()) return is_refused() ? refused() : memory_.failure();
         shared.arrived.store(0, std::memory_order_relaxed);
         shared.rounds.store(rounds_ + 1, std::memory_order_release);
         memory_.announce_change();
     } else if (Status others = await_others(call, deadline, service_failure); !others.ok()) {
-        return is_refused() ? others : fail(others);
+        return fail(others);
     }
     ++rounds_;
     return {};
@@ -117,8 +117,13 @@ Status SharedMemoryBootstrap::await_others(const Call& call, Deadline deadline,
         if (service_failure)
             if (Status service = service_failure(); !service.ok()) return service;
         const Moment now = Clock::now();
-        if (deadline.passed(now)) return timed_out(call, deadline);
+        const bool without_service = rounds_ == 0 && !service_failure;
+        if (deadline.passed(now)) return without_service ? never_joined(deadline) : timed_out(call, deadline);
         if (now >= next_check) {
+            if (without_service && !is_alive(header().creator))
+                return {Code::peer_dead, fmt::format("the process that made the unique id (pid {}) ended while the job "
+                                                     "was starting",
+                                                     header().creator.pid)};
             // A rank that ended behind a complete round fails the next one.
             const int rank = find_ended(first_checked, checks_per_interval);
             if (rank >= 0 && shared.rounds.load(std::memory_order_acquire) == rounds_)
@@ -181,13 +186,22 @@ Status SharedMemoryBootstrap::ended(int rank, const std::string& when) const {
     return {Code::peer_dead, fmt::format("the process of {} ended {} (it exited or was killed)", name_of(rank), when)};
 }
 
-Status SharedMemoryBootstrap::timed_out(const Call& call, Deadline deadline) const {
+std::vector<int> SharedMemoryBootstrap::missing_ranks() const {
     std::vector<int> missing;
     for (int rank = 0; rank < nranks_; ++rank)
         if (!has_entered(rank)) missing.push_back(rank);
-    if (rounds_ == 0 && !missing.empty())
-        return {Code::timeout, fmt::format("{} of {} never joined within {}", rank_list(missing), nranks_,
-                                           format_duration(deadline.span()))};
+    return missing;
+}
+
+Status SharedMemoryBootstrap::never_joined(Deadline deadline) const {
+    const std::vector<int> missing = missing_ranks();
+    const std::string whom = missing.empty() ? "the last rank" : rank_list(missing);
+    return {Code::timeout,
+            fmt::format("{} of {} never joined within {}", whom, nranks_, format_duration(deadline.span()))};
+}
+
+Status SharedMemoryBootstrap::timed_out(const Call& call, Deadline deadline) const {
+    const std::vector<int> missing = missing_ranks();
     const std::string whom = missing.empty()       ? "the last rank to come, which has stopped in it,"
                              : missing.size() == 1 ? name_of(missing[0])
                                                    : rank_list(missing);

@@ -16,6 +16,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "bootstrap/rendezvous/collectives.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
@@ -39,7 +40,7 @@ public:
     // wait.
     Status opening_barrier(Deadline deadline, const std::function<Status()>& service_failure = {});
     // Was the memory refused before all ranks had attached? Then the opening barrier has failed.
-    [[nodiscard]] bool is_refused() const { return memory_.opening() == JobMemory::Opening::refused; }
+    [[nodiscard]] bool is_refused() const { return memory_.state() == JobMemory::State::refused; }
 
     [[nodiscard]] int rank() const override { return me_.rank; }
     [[nodiscard]] int nranks() const override { return nranks_; }
@@ -72,6 +73,8 @@ private:
     [[nodiscard]] std::string name_of(int rank) const;
     [[nodiscard]] Status refused() const;
     [[nodiscard]] Status ended(int rank, const std::string& when) const;
+    [[nodiscard]] std::vector<int> missing_ranks() const;
+    [[nodiscard]] Status never_joined(Deadline deadline) const;
     [[nodiscard]] Status timed_out(const Call& call, Deadline deadline) const;
     Status fail(const Status& cause) { return memory_.fail(me_.rank, cause); }
 

@@ -117,7 +117,7 @@ Result<std::unique_ptr<Bootstrap>> UidBootstrap::open(const Host& host, const np
                                                 "npushmem-run, or set NPUSHMEM_BOOTSTRAP_UID_SESSION_ID=host:port",
                                                 rank, nranks)};
     if (Status sound = check_rank_and_size(place.value()); !sound.ok()) return sound;
-    return join_or_report(settings, fallback, *id.value(), rank, nranks);
+    return join_or_report(host, settings, fallback, *id.value(), rank, nranks);
 }
 
 Status UidBootstrap::get_uniqueid(const Host& host, std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id) {

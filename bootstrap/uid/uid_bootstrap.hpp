@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bootstrap `uid`: processes find each other over TCP, given only a unique id, their rank and the number of ranks.
+// The bootstrap `uid`: processes start a job over TCP, or through memory of their host, given only a unique id, their
+// rank and the number of ranks.
 #pragma once
 
 #include <memory>

@@ -168,7 +168,11 @@ int allocate_pages(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
 }
 
 Result<FileDescriptor> open_expected(const SegmentHandle& handle, const std::string& path) {
-    FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+    // Another file, such as a terminal of a process that now has this number, is not opened at all.
+    struct stat before {};
+    const bool is_other = stat(path.c_str(), &before) == 0 && !S_ISREG(before.st_mode);
+    FileDescriptor file(is_other ? -1 : open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY));
+    if (is_other) errno = ENXIO;
     if (!file.valid())
         return failed(
             fmt::format("cannot open the memory of process {} through {} (it must run, be of the same user and be "

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One spelling per directory, so that a directory listed twice is searched once.
+// One spelling per directory.
 std::string normal(const fs::path& directory) {
     std::error_code error;
     fs::path out = fs::weakly_canonical(directory, error);
@@ -35,8 +35,13 @@ std::string normal(const fs::path& directory) {
     return out.string();
 }
 
+// A directory under two names is searched once.
 void append_once(std::vector<std::string>& list, std::string text) {
-    if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
+    const auto is_same = [&](const std::string& other) {
+        std::error_code error;  // of a directory that does not exist
+        return other == text || fs::equivalent(other, text, error);
+    };
+    if (std::none_of(list.begin(), list.end(), is_same)) list.push_back(std::move(text));
 }
 
 // Returns the dynamic linker's name of the library that contains `address`; "" for the main program. dladdr would
@@ -79,8 +84,7 @@ std::vector<std::string> plugin_search_path_from(std::string_view user_path, std
     for (const auto& directory : split(user_path, ':'))
         if (!directory.empty()) append_once(out, normal(directory));
     if (const fs::path own = own_directory; !own.empty()) {
-        // Programs that contain this code may have their libraries in lib64 or lib/<architecture>. No link is followed:
-        // the directory has its own name already.
+        // Programs that contain this code may have their libraries in lib64 or lib/<architecture>.
         for (const char* const beside : {".", "../lib", NPUSHMEM_BIN_TO_LIB})
             append_once(out, (own / beside / "npushmem").lexically_normal().string());
     }

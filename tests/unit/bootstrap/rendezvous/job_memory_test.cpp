@@ -63,14 +63,14 @@ TEST_F(JobMemoryTest, BelongsToOneNumberOfRanksOneHostAndOneVersion) {
 }
 
 TEST_F(JobMemoryTest, IsCompleteOrRefused) {
-    EXPECT_EQ(memory_.opening(), JobMemory::Opening::forming);
+    EXPECT_EQ(memory_.state(), JobMemory::State::forming);
     EXPECT_TRUE(memory_.complete());
-    memory_.refuse();
-    EXPECT_EQ(memory_.opening(), JobMemory::Opening::complete);
+    memory_.refuse(0);
+    EXPECT_EQ(memory_.state(), JobMemory::State::complete);
     JobMemory refused = JobMemory::create(2, here_).value();
-    refused.refuse();
+    refused.refuse(0);
     EXPECT_FALSE(refused.complete());
-    EXPECT_EQ(refused.opening(), JobMemory::Opening::refused);
+    EXPECT_EQ(refused.state(), JobMemory::State::refused);
 }
 
 TEST_F(JobMemoryTest, KeepsTheFirstFailure) {
@@ -80,18 +80,40 @@ TEST_F(JobMemoryTest, KeepsTheFirstFailure) {
     EXPECT_EQ(memory_.failure().code(), Code::timeout);
 }
 
-TEST_F(JobMemoryTest, FailsForTheEndOfARankThatItWaitsFor) {
-    memory_.state_of(0).entered.store(1);
-    memory_.rank_ended(0, {Code::peer_dead, "rank 0"});
-    memory_.rank_ended(3, {Code::peer_dead, "rank 3"});
-    memory_.rank_ended(-1, {Code::peer_dead, "rank -1"});
+TEST_F(JobMemoryTest, FailsForTheEndOfARankWhileItIsForming) {
+    memory_.rank_ended(3, "PE 3 ended");
+    memory_.rank_ended(-1, "PE -1 ended");
     EXPECT_TRUE(memory_.failure().ok()) << memory_.failure().message();
-    memory_.rank_ended(2, {Code::peer_dead, "rank 2"});
-    EXPECT_EQ(memory_.failure().message(), "rank 2");
+    memory_.rank_ended(2, "PE 2 ended");
+    EXPECT_THAT(memory_.failure().message(), HasSubstr("PE 2 ended without calling npushmem_init"));
+    EXPECT_EQ(memory_.state(), JobMemory::State::failed);
+    JobMemory entered = JobMemory::create(2, here_).value();
+    entered.state_of(0).entered.store(1);
+    entered.rank_ended(0, "PE 0 ended");
+    EXPECT_EQ(entered.failure().message(), "PE 0 ended while the job was starting");
     JobMemory complete = JobMemory::create(1, here_).value();
     ASSERT_TRUE(complete.complete());
-    complete.rank_ended(0, {Code::peer_dead, "rank 0"});
+    complete.rank_ended(0, "PE 0 ended");
     EXPECT_TRUE(complete.failure().ok()) << "its job has started";
+}
+
+TEST_F(JobMemoryTest, IsNotRefusedByTheNextProcessOfARankThatHasEnded) {
+    const pid_t first = ::fork();
+    if (first == 0) {
+        (void)memory_.claim(1);
+        memory_.state_of(1).entered.store(1);
+        ::_exit(0);
+    }
+    ASSERT_EQ(::waitpid(first, nullptr, 0), first);
+    memory_.refuse(1);
+    EXPECT_EQ(memory_.state(), JobMemory::State::failed);
+    EXPECT_THAT(memory_.failure().message(), HasSubstr("rank 1 (pid " + std::to_string(first) + ") ended"));
+}
+
+TEST_F(JobMemoryTest, KeepsNoFailureOfARefusedStart) {
+    memory_.refuse(0);
+    EXPECT_EQ(memory_.fail(1, {Code::timeout, "late"}).message(), "late") << "for the caller";
+    EXPECT_TRUE(memory_.failure().ok());
 }
 
 // The state in which the failure is when its writer is killed: its number is there, the text is not.

@@ -58,7 +58,14 @@ TEST_F(SharedMemoryRanks, TheOpeningBarrierHasADeadline) {
     const auto alone = attach(0);
     const Status late = alone->opening_barrier(Deadline::after(Milliseconds(1)), never_fails);
     EXPECT_EQ(late.code(), Code::timeout);
-    EXPECT_EQ(late.message(), "rank 1 of 2 never joined within 1 ms");
+    EXPECT_THAT(late.message(),
+                AllOf(HasSubstr("rank 0 (pid "), HasSubstr("for rank 1 during"), HasSubstr("barrier #0")));
+    const JobMemory memory = JobMemory::create(ranks, here()).value();
+    auto attached = JobMemory::attach(memory.handle(), ranks, here());
+    const auto without_service =
+        SharedMemoryBootstrap::open(std::move(attached).value(), Identity{0, ::getpid(), "here"}, {});
+    EXPECT_EQ(without_service.value()->opening_barrier(Deadline::after(Milliseconds(1))).message(),
+              "rank 1 of 2 never joined within 1 ms");
 }
 
 // A child's copy of the object ends with the child, and its rank continues.
@@ -173,7 +180,7 @@ TEST_F(SharedMemoryRanks, TheOpeningBarrierEndsWhenTheMemoryIsRefused) {
     const auto first = attach(0);
     Status outcome;
     std::thread waiting([&] { outcome = first->opening_barrier(Deadline::never()); });
-    memory_.refuse();
+    memory_.refuse(1);
     waiting.join();
     EXPECT_FALSE(outcome.ok());
     EXPECT_TRUE(first->is_refused());
@@ -196,6 +203,30 @@ TEST_F(SharedMemoryRanks, TheOpeningBarrierFindsARankThatIsKilledInIt) {
     EXPECT_EQ(found.code(), Code::peer_dead);
     EXPECT_THAT(found.message(), AllOf(HasSubstr("the process of " + other.name()), HasSubstr("job was starting")));
     EXPECT_EQ(join(2)->opening_barrier(Deadline::never()).message(), found.message()) << "which comes later";
+}
+
+TEST_F(SharedMemoryRanks, TheOpeningBarrierEndsWithTheProcessThatMadeTheMemory) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const pid_t creator = ::fork();
+    if (creator == 0) {
+        const JobMemory memory = JobMemory::create(ranks, here()).value();
+        const SegmentHandle handle = memory.handle();
+        (void)!::write(ends[1], &handle, sizeof handle);
+        for (;;) ::pause();
+    }
+    SegmentHandle handle;
+    ASSERT_EQ(::read(ends[0], &handle, sizeof handle), static_cast<ssize_t>(sizeof handle));
+    auto attached = JobMemory::attach(handle, ranks, here());
+    ASSERT_TRUE(attached.ok()) << attached.status().message();
+    const auto rank = SharedMemoryBootstrap::open(std::move(attached).value(), Identity{0, ::getpid(), "here"}, {});
+    ::kill(creator, SIGKILL);
+    ::waitpid(creator, nullptr, 0);
+    const Status ended = rank.value()->opening_barrier(Deadline::never());
+    EXPECT_EQ(ended.code(), Code::peer_dead);
+    EXPECT_THAT(ended.message(), HasSubstr("made the unique id (pid " + std::to_string(creator)));
+    ::close(ends[0]);
+    ::close(ends[1]);
 }
 
 TEST_F(SharedMemoryRanks, AnAllgatherChecksTheSizeOfItsResult) {

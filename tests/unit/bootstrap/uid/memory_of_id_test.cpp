@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs whose unique id contains memory: their ranks meet there, or, as soon as one of them cannot, at the service.
+// Jobs whose unique id contains memory: their ranks attach to it, or, as soon as one of them cannot, join the service.
 #include <gmock/gmock.h>
+
+#include <filesystem>
+#include <iterator>
 
 #include "bootstrap/rendezvous/job_memory.hpp"
 #include "bootstrap/rendezvous/socket.hpp"
@@ -40,8 +43,9 @@ TEST(MemoryOfId, TheRanksDoNotNeedTheService) {
     ASSERT_TRUE(id.memory.given());
     id.service = closed_port();
     job.use(id);
+    const JobMemory memory = memory_of(job);
     EXPECT_THAT(job.run(ranks_of_job, one_barrier), Each(Succeeded()));
-    EXPECT_EQ(memory_of(job).opening(), JobMemory::Opening::complete);
+    EXPECT_EQ(memory.state(), JobMemory::State::complete);
 }
 
 TEST(MemoryOfId, ExistsOnlyWhereAllRanksAreOfThisHostAndCounted) {
@@ -55,14 +59,16 @@ TEST(MemoryOfId, ExistsOnlyWhereAllRanksAreOfThisHostAndCounted) {
 
 TEST(MemoryOfId, ARankThatUsesTcpSendsAllToTheService) {
     const ThreadJob job(of_ranks(ranks_of_job));
+    const JobMemory memory = memory_of(job);
     EXPECT_THAT(run_with_another(job, {{"BOOTSTRAP_SHARED_MEMORY", "0"}}), Each(Succeeded()));
-    EXPECT_EQ(memory_of(job).opening(), JobMemory::Opening::refused);
+    EXPECT_EQ(memory.state(), JobMemory::State::refused);
 }
 
 TEST(MemoryOfId, ARankOfAnotherHostSendsAllToTheService) {
     const ThreadJob job(of_ranks(ranks_of_job));
+    const JobMemory memory = memory_of(job);
     EXPECT_THAT(run_with_another(job, {{"EMULATED_HOST", "1"}}), Each(Succeeded()));
-    EXPECT_EQ(memory_of(job).opening(), JobMemory::Opening::refused);
+    EXPECT_EQ(memory.state(), JobMemory::State::refused);
 }
 
 TEST(MemoryOfId, MemoryOfAnotherVersionIsNotUsed) {
@@ -70,7 +76,7 @@ TEST(MemoryOfId, MemoryOfAnotherVersionIsNotUsed) {
     const JobMemory memory = memory_of(job);
     memory.header().version = {99, 0, 0};
     EXPECT_THAT(job.run(ranks_of_job, one_barrier), Each(Succeeded()));
-    EXPECT_EQ(memory.opening(), JobMemory::Opening::refused);
+    EXPECT_EQ(memory.state(), JobMemory::State::refused);
 }
 
 TEST(MemoryOfId, ADescriptorThatIsSomethingElseIsNotUsed) {
@@ -90,14 +96,43 @@ TEST(MemoryOfId, ALateRankLearnsWhyTheOthersGaveUp) {
         EXPECT_THAT(each.message(), HasSubstr(" of 3 never joined within 100 ms"));
     }
     EXPECT_THAT(job.run_rank(2, ranks_of_job, one_barrier).message(), HasSubstr(" of 3 never joined within 100 ms"));
-    EXPECT_THAT(job.run(ranks_of_job, one_barrier), Each(Succeeded())) << "the next start is by the service";
+    const ThreadJob patient(job.bytes(), of_ranks(ranks_of_job));
+    EXPECT_THAT(patient.run(ranks_of_job, one_barrier), Each(Succeeded())) << "the next start is by the service";
+}
+
+TEST(MemoryOfId, ALateRankThatUsesTcpLearnsItToo) {
+    auto variables = of_ranks(ranks_of_job);
+    variables["BOOTSTRAP_TIMEOUT"] = "100ms";
+    const ThreadJob job(variables);
+    (void)job.run({0, 1}, ranks_of_job, one_barrier);
+    const ThreadJob late(job.bytes(), {{"BOOTSTRAP_SHARED_MEMORY", "0"}});
+    EXPECT_THAT(late.run_rank(2, ranks_of_job, one_barrier).message(), HasSubstr("of 3 never joined within 100 ms"));
+    EXPECT_THAT(late.run(ranks_of_job, one_barrier), Each(Succeeded())) << "the next start";
+}
+
+std::size_t open_descriptors() {
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
+}
+
+// The thread of the service drops the memory when it has time.
+TEST(MemoryOfId, IsDroppedWhenItServesNoRankAnyMore) {
+    constexpr std::size_t ids = 40;
+    const std::size_t before = open_descriptors();
+    for (std::size_t i = 0; i < ids; ++i) {
+        const ThreadJob job(of_ranks(2));
+        ASSERT_TRUE(job.id().memory.given());
+        EXPECT_THAT(job.run(2, one_barrier), Each(Succeeded()));
+    }
+    while (open_descriptors() > before + ids / 2) std::this_thread::yield();
 }
 
 TEST(MemoryOfId, AJobOfAnotherSizeUsesTheService) {
     const ThreadJob job(of_ranks(ranks_of_job));
+    const JobMemory memory = memory_of(job);
     EXPECT_THAT(job.run(2, one_barrier), Each(Succeeded()));
     EXPECT_THAT(job.run(ranks_of_job, one_barrier), Each(Succeeded()));
-    EXPECT_EQ(memory_of(job).opening(), JobMemory::Opening::refused);
+    EXPECT_EQ(memory.state(), JobMemory::State::refused);
 }
 
 }  // namespace

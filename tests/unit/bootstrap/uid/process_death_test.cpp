@@ -9,7 +9,9 @@
 #include <array>
 #include <csignal>
 
+#include "bootstrap/rendezvous/job_memory.hpp"
 #include "bootstrap/rendezvous/socket.hpp"
+#include "core/base/host_facts.hpp"
 #include "tests/unit/bootstrap/uid/thread_job.hpp"
 
 namespace npushmem::uid {
@@ -118,6 +120,33 @@ TEST_P(ProcessDeath, IsReportedToEverySurvivorInACollective) {
     });
     // The victim's neighbours may still be in the first barrier when they see it die.
     EXPECT_THAT(messages, Each(AllOf(HasSubstr(victim()), HasSubstr(end() + std::string("during barrier #")))));
+}
+
+// As in a script that starts one program after another in each PE.
+TEST(ProcessDeathInMemory, TheNextProgramOfAKilledRankIsAnotherStart) {
+    const ThreadJob::Variables variables{{"NPES", std::to_string(ranks)}};
+    RankProcess first(1, variables, one_barrier);
+    const ThreadJob job(variables);
+    first.send_id(job.bytes());
+    {
+        const JobMemory memory = JobMemory::attach(job.id().memory, ranks, host_identity(-1).value()).value();
+        while (memory.state_of(1).entered.load(std::memory_order_acquire) == 0) std::this_thread::yield();
+    }
+    Status of_rank_0;
+    std::thread waiting([&] { of_rank_0 = job.run_rank(0, ranks, one_barrier); });
+    ::kill(first.pid(), SIGKILL);
+    (void)first.message();
+    Status of_next;
+    std::thread next([&] { of_next = job.run_rank(1, ranks, one_barrier); });
+    waiting.join();
+    EXPECT_EQ(of_rank_0.code(), Code::peer_dead);
+    EXPECT_THAT(of_rank_0.message(),
+                AllOf(HasSubstr(fmt::format("rank 1 (pid {}", first.pid())), HasSubstr("while the job was starting")));
+    for (const Status& late : job.run({2, 3, 4, 5, 6, 7}, ranks, one_barrier))
+        EXPECT_EQ(late.message(), of_rank_0.message()) << "which were to start with the killed one";
+    EXPECT_THAT(job.run({0, 2, 3, 4, 5, 6, 7}, ranks, one_barrier), Each(Succeeded()));
+    next.join();
+    EXPECT_THAT(of_next, Succeeded());
 }
 
 TEST_P(ProcessDeath, IsReportedByCheck) {

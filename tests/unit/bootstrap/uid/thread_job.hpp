@@ -106,7 +106,7 @@ private:
 
 inline Status one_barrier(Bootstrap& job) { return job.barrier(); }
 
-// The ways in which the ranks of a host meet and exchange data: over TCP; through memory of rank 0, whose handle they
+// The ways in which the ranks of a host start and exchange data: over TCP; through memory of rank 0, whose handle they
 // get from the service; through memory of the unique id, without the service.
 enum class Exchange { tcp, memory, memory_of_id };
 
