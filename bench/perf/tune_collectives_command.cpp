@@ -78,17 +78,24 @@ struct Measured {
     }
 };
 
+// What the PEs of the job map of each other.
+struct Mapping {
+    bool all = false;    // every PE maps every PE
+    bool hosts = false;  // several hosts with the same number of PEs, at least two, that map each other
+};
+
 // Whether the method itself serves calls of `bytes` of each of `pes` PEs, and not the built-in choice in its place.
-bool serves(coll::Method method, std::size_t bytes, int pes, bool mapped) {
+bool serves(coll::Method method, std::size_t bytes, int pes, const Mapping& mapping) {
     using coll::Method;
     switch (method) {
         case Method::lines:
-            return mapped && pes > 1 && pes <= coll::CacheLineExchange::max_members &&
+            return mapping.all && pes > 1 && pes <= coll::CacheLineExchange::max_members &&
                    bytes <= coll::CacheLineExchange::max_payload;
         case Method::ring:
-            return mapped && pes > 1 && pes <= coll::BroadcastRing::max_members &&
+            return mapping.all && pes > 1 && pes <= coll::BroadcastRing::max_members &&
                    bytes <= coll::BroadcastRing::max_payload;
         case Method::published: return bytes <= coll::Workspace::contribution_bytes;
+        case Method::hosts: return mapping.hosts;
         default: return true;
     }
 }
@@ -131,7 +138,7 @@ private:
         auto dest = make_symmetric<std::byte>(bytes_.back() * pes);
         auto source = make_symmetric<std::byte>(bytes_.back() * pes);
         if (!dest.ok() || !source.ok()) return dest.ok() ? source.status() : dest.status();
-        const bool mapped = all_pes_map(job, dest.value().get());
+        const Mapping mapping = mapping_of(job, dest.value().get());
         std::vector<Measured> all;
         bench::TerminalProgress progress(job.is_reporter());
         std::size_t step = 0;
@@ -143,7 +150,7 @@ private:
                 progress.line().begin_step(fmt::format("timing {}", one.name), step++,
                                            collectives.size() * bytes_.size());
                 Measured& measured =
-                    all.emplace_back(Measured{one.name, bytes, choices_of(one, bytes, job.pes(), mapped)});
+                    all.emplace_back(Measured{one.name, bytes, choices_of(one, bytes, job.pes(), mapping)});
                 const auto call = [&] { return one.call(dest.value().get(), source.value().get(), bytes); };
                 // All run in each round, so that disturbances of the machine affect all alike.
                 for (int round = 0; round < rounds_; ++round)
@@ -156,12 +163,24 @@ private:
     }
 
     // The same on all PEs.
-    static bool all_pes_map(const Job& job, std::byte* object) {
-        int& mapped = *reinterpret_cast<int*>(object);
-        mapped = 1;
-        for (int pe = 0; pe < job.pes(); ++pe)
-            if (npushmem_ptr(object, pe) == nullptr) mapped = 0;
-        return npushmem_int_min_reduce(NPUSHMEM_TEAM_WORLD, &mapped, &mapped, 1) == 0 && mapped == 1;
+    static Mapping mapping_of(const Job& job, std::byte* object) {
+        // The PEs of this host if this PE maps them, otherwise 0: the least number and the greatest.
+        const int local = npushmem_team_n_pes(NPUSHMEMX_TEAM_NODE);
+        int mapped = 0;
+        for (int pe = 0; pe < job.pes(); ++pe) mapped += npushmem_ptr(object, pe) == nullptr ? 0 : 1;
+        std::array<int*, 2> number{reinterpret_cast<int*>(object), reinterpret_cast<int*>(object) + 1};
+        *number[0] = *number[1] = mapped >= local ? local : 0;
+        Mapping mapping;
+        mapping.all = agreed(mapped == job.pes(), number[1] + 1);
+        const bool done = npushmem_int_min_reduce(NPUSHMEM_TEAM_WORLD, number[0], number[0], 1) == 0 &&
+                          npushmem_int_max_reduce(NPUSHMEM_TEAM_WORLD, number[1], number[1], 1) == 0;
+        mapping.hosts = done && *number[0] == *number[1] && *number[0] > 1 && *number[0] < job.pes();
+        return mapping;
+    }
+
+    static bool agreed(bool own, int* object) {
+        *object = own ? 1 : 0;
+        return npushmem_int_min_reduce(NPUSHMEM_TEAM_WORLD, object, object, 1) == 0 && *object == 1;
     }
 
     // Without a library there is nothing to choose for barriers: tune-barrier times their algorithms.
@@ -179,10 +198,10 @@ private:
     }
 
     [[nodiscard]] std::vector<Choice> choices_of(const MeasuredCollective& one, std::size_t bytes, int pes,
-                                                 bool mapped) const {
+                                                 const Mapping& mapping) const {
         std::vector<Choice> choices;
         for (const coll::Method method : coll::methods_of(one.number))
-            if (serves(method, bytes, pes, mapped)) choices.push_back({fmt::format("npushmem:{}", name_of(method))});
+            if (serves(method, bytes, pes, mapping)) choices.push_back({fmt::format("npushmem:{}", name_of(method))});
         if (choices.empty()) choices.push_back({"npushmem"});
         if (!library_.empty()) choices.push_back({library_});
         return choices;

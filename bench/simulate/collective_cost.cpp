@@ -15,10 +15,16 @@ namespace npushmem::simulate {
 namespace {
 
 constexpr int recorded_members = 16;
+constexpr int max_recorded_of_node = 256;
 // The places of the arrays in the members' memory. They hold no data: all are one buffer.
 constexpr std::uint64_t source_at = 0;
 constexpr std::uint64_t dest_at = 1ULL << 40;
 constexpr std::uint64_t workspace_at = 1ULL << 50;
+
+// The same number of members, at least two, on each node, few enough to record those of two nodes.
+bool has_grid(const Team& team) {
+    return team.members % team.per_node == 0 && team.per_node > 1 && team.per_node <= max_recorded_of_node;
+}
 
 // What the recorded members do between two barriers.
 struct Phase {
@@ -62,14 +68,11 @@ public:
         if (has_grid()) return member < team_.per_node ? 1 : team_.nodes() - 1;
         return member == 0 ? 1 : (team_.members - 1) / static_cast<double>(recorded_.size() - 1);
     }
-    // The same number of members on each node, few enough to record.
-    [[nodiscard]] bool has_grid() const {
-        return team_.members % team_.per_node == 0 && team_.per_node > 1 && 2 * team_.per_node <= recorded_members;
-    }
+    [[nodiscard]] bool has_grid() const { return npushmem::simulate::has_grid(team_); }
     [[nodiscard]] std::optional<coll::HostGrid> grid_of(int member) const {
         if (!has_grid()) return std::nullopt;
-        return coll::HostGrid{team_.nodes(), team_.per_node, member / team_.per_node, member % team_.per_node,
-                              by_host_};
+        return coll::HostGrid{
+            team_.nodes(), team_.per_node, {member / team_.per_node, member % team_.per_node}, by_host_};
     }
     void count(double messages, std::uint64_t bytes) {
         messages_ += messages;
@@ -210,6 +213,11 @@ Result<CollectiveCost> cost_of(const CollectiveCall& call, const Team& team, con
         return Status{Code::argument,
                       fmt::format("{} members are on one node of {}; a simulated collective has several nodes",
                                   team.members, team.per_node)};
+    if (call.method == coll::Method::hosts && !has_grid(team))
+        return Status{Code::unsupported,
+                      fmt::format("the method hosts needs the same number of members on each node, 2 to {}, not {} "
+                                  "members with {} on each node",
+                                  max_recorded_of_node, team.members, team.per_node)};
     const double per_core = model.cores_per_node == 0 ? 1 : static_cast<double>(team.per_node) / model.cores_per_node;
     const auto choice = barrier::choose("auto", {team.members, per_core, team.nodes(), false}, {});
     if (!choice.ok()) return choice.status();

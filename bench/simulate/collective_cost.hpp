@@ -30,7 +30,7 @@ struct CollectiveCost {
 };
 
 // For teams of at least two nodes, as memory that members map takes other paths in one. Code::argument for other teams
-// and collectives.
+// and collectives; Code::unsupported for a method that does not serve the team.
 Result<CollectiveCost> cost_of(const CollectiveCall& call, const Team& team, const Model& model);
 
 }  // namespace npushmem::simulate

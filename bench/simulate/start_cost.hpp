@@ -18,7 +18,7 @@ namespace npushmem::simulate {
 
 struct StartCost {
     double nanoseconds = 0;
-    double join = 0;            // of these, until every PE knows its parent, or the memory of one host
+    double join = 0;            // of these, until every PE knows its parent; 0 on one host
     double connect = 0;         // until all are connected in the tree; 0 on one host
     double exchange = 0;        // in collectives
     double messages = 0;        // frames over TCP, of all PEs

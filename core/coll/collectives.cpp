@@ -33,10 +33,13 @@ constexpr std::uint64_t pull_broadcast_bytes_to_all = 1U << 20;
 // From this many bytes on that all members together would read from the root over transports, each reads only its part
 // from the root.
 constexpr std::uint64_t scatter_broadcast_bytes_to_all = 1U << 20;
-// A broadcast by the method `hosts` is worth its second barrier if the root sends so many messages less to other hosts,
-// or so many bytes less.
-constexpr std::uint64_t hosts_messages = 16;
+// The method `hosts` is worth its second barrier if a member sends that many fewer messages to other hosts, or that
+// many fewer bytes.
+constexpr std::uint64_t hosts_messages = 32;
 constexpr std::uint64_t hosts_broadcast_bytes = 512U << 10;
+constexpr std::uint64_t hosts_fcollect_bytes = 4096;
+// The same for its three further barriers instead of reads of published copies, each of which takes a round trip.
+constexpr std::uint64_t hosts_reads = 3;
 // From this size on, a second barrier over mapped memory costs less than to combine all arrays on each member.
 constexpr std::uint64_t partition_reduce_bytes = 512;
 
@@ -48,7 +51,7 @@ Status broadcast_push(Group& group, std::uint64_t dest, std::uint64_t source, st
             return member != root || to_root ? write(group, member, dest, local_address(group, source), bytes)
                                              : Status{};
         });
-    return done.ok() ? complete_and_sync(group) : done;
+    return complete_and_sync(group, std::move(done));
 }
 
 Status broadcast_pull(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
@@ -56,7 +59,7 @@ Status broadcast_pull(Group& group, std::uint64_t dest, std::uint64_t source, st
     if (Status synced = group.sync(); !synced.ok()) return synced;
     Status done;
     if (group.index() != root || to_root) done = read(group, root, source, local_address(group, dest), bytes);
-    return done.ok() ? group.sync() : done;
+    return sync_after(group, std::move(done));
 }
 
 // The root's link carries the array once, not once per member.
@@ -68,14 +71,14 @@ Status broadcast_scatter_allgather(Group& group, std::uint64_t dest, std::uint64
     Status done;
     if (!is_root) done = read(group, root, source + mine.first, local_address(group, dest + mine.first), mine.count);
     if (is_root && to_root) done = read(group, root, source, local_address(group, dest), bytes);
-    if (done.ok()) done = group.sync();
+    done = sync_after(group, std::move(done));
     if (done.ok() && !is_root)
         done = for_all(group, [&](int member) {
             const Chunk chunk = chunk_of(bytes, group.size(), member);
             const std::uint64_t from = member == root ? source : dest;
             return read(group, member, from + chunk.first, local_address(group, dest + chunk.first), chunk.count);
         });
-    return done.ok() ? group.sync() : done;
+    return sync_after(group, std::move(done));
 }
 
 // Synchronises, lets each member read from every other one, and synchronises again.
@@ -83,7 +86,7 @@ template <class Read>
 Status pull_from_all(Group& group, Read&& read_from) {
     Status done = group.sync();
     if (done.ok()) done = for_all(group, read_from);
-    return done.ok() ? group.sync() : done;
+    return sync_after(group, std::move(done));
 }
 
 // Combines the arrays of all members.
@@ -109,7 +112,7 @@ Status reduce_partitioned(Group& group, std::uint64_t dest, std::uint64_t source
             done = for_all(
                 group, [&](int member) { return write(group, member, dest + at, result.data(), elements * how.size); });
     }
-    return done.ok() ? complete_and_sync(group) : done;
+    return complete_and_sync(group, std::move(done));
 }
 
 Status reduce_published(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
@@ -160,7 +163,7 @@ Status scan_chunked(Group& group, std::uint64_t dest, std::uint64_t source, std:
         const std::uint64_t at = (chunk.first + i) * how.size;
         done = scan_block(group, dest + at, source + at, std::min(step, chunk.count - i), inclusive, how);
     }
-    return done.ok() ? complete_and_sync(group) : done;
+    return complete_and_sync(group, std::move(done));
 }
 
 Status scan_published(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, bool inclusive,
@@ -284,7 +287,7 @@ Status reduce_scatter_blocks(Group& group, std::uint64_t dest, std::uint64_t sou
         const std::uint64_t from = source + (static_cast<std::uint64_t>(group.index()) * count + i) * how.size;
         done = combine_all(group, from, std::min(step, count - i), how, into + i * how.size);
     }
-    if (done.ok()) done = group.sync();
+    done = sync_after(group, std::move(done));
     if (done.ok() && held) std::memcpy(local_address(group, dest), held.get(), count * how.size);
     return done;
 }
@@ -315,7 +318,7 @@ Status exchange_pairs(Group& group, std::span<const PairRecord> own, std::span<P
                 return write(group, member, at + static_cast<std::uint64_t>(turn) * size,
                              &own[static_cast<std::size_t>(member)], size);
             });
-        if (done.ok()) done = complete_and_sync(group);
+        done = complete_and_sync(group, std::move(done));
         if (!done.ok()) return done;
         const int many = std::min(at_a_time, group.size() - first);
         std::memcpy(&theirs[static_cast<std::size_t>(first)], local_address(group, at),
@@ -338,10 +341,10 @@ Status collect_pull(Group& group, std::uint64_t dest, std::span<const Block> sou
         const auto i = static_cast<std::size_t>(member);
         return read(group, member, sources[i].offset, local_address(group, starts[i]), sources[i].bytes);
     });
-    return done.ok() ? group.sync() : done;
+    return sync_after(group, std::move(done));
 }
 
-// Returns how many messages less one member sends to, or reads from, other hosts by the method `hosts`; 0: it does not
+// Returns how many fewer messages a member sends to, or reads from, other hosts by the method `hosts`; 0: it does not
 // serve the group.
 std::uint64_t saved_by_hosts(const Group& group) {
     const HostGrid* const grid = group.host_grid();
@@ -415,9 +418,10 @@ Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
     if (bytes == 0) return {};
     if (auto done = run_by_library(group, dest, source, transfer(NPUSHMEM_COLL_FCOLLECT, bytes), bytes)) return *done;
     CacheLineExchange* const lines = lines_for(group, bytes);
-    const bool has_hosts = group.host_grid() != nullptr;
+    const std::uint64_t saved = saved_by_hosts(group);
+    const bool prefers_hosts = saved >= hosts_messages || saved * bytes >= hosts_fcollect_bytes;
     const Method method = exchange_method(group, NPUSHMEM_COLL_FCOLLECT, bytes, lines != nullptr,
-                                          has_hosts ? Method::hosts : Method::push, has_hosts);
+                                          prefers_hosts ? Method::hosts : Method::push, saved > 0);
     if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, 0, bytes);
     if (method == Method::hosts) return fcollect_by_hosts(group, dest, source, bytes);
     if (method == Method::pull)
@@ -428,7 +432,7 @@ Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
     const std::uint64_t at = dest + static_cast<std::uint64_t>(group.index()) * bytes;
     Status done =
         for_all(group, [&](int member) { return write(group, member, at, local_address(group, source), bytes); });
-    return done.ok() ? complete_and_sync(group) : done;
+    return complete_and_sync(group, std::move(done));
 }
 
 Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, std::uint64_t room) {
@@ -459,7 +463,7 @@ Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint
     if (group.method(NPUSHMEM_COLL_COLLECT, largest) == Method::pull) return collect_pull(group, dest, sources);
     done = for_all(
         group, [&](int member) { return write(group, member, dest + before, local_address(group, source), bytes); });
-    return done.ok() ? complete_and_sync(group) : done;
+    return complete_and_sync(group, std::move(done));
 }
 
 Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
@@ -479,7 +483,7 @@ Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
         return write(group, member, at, local_address(group, source + static_cast<std::uint64_t>(member) * bytes),
                      bytes);
     });
-    return done.ok() ? complete_and_sync(group) : done;
+    return complete_and_sync(group, std::move(done));
 }
 
 Status alltoalls(Group& group, std::uint64_t dest, std::uint64_t source, const Strides& strides) {
@@ -496,7 +500,7 @@ Status alltoalls(Group& group, std::uint64_t dest, std::uint64_t source, const S
         copy_blocks({there, blocks.remote_stride}, {from, blocks.local_stride}, blocks.bytes, blocks.count);
         return Status{};
     });
-    return done.ok() ? complete_and_sync(group) : done;
+    return complete_and_sync(group, std::move(done));
 }
 
 Status alltoallv(Group& group, std::span<const Block> dest, std::span<const Block> source) {
@@ -515,7 +519,7 @@ Status alltoallv(Group& group, std::span<const Block> dest, std::span<const Bloc
         mismatch = sizes_differ(group.index(), source[i].bytes, member, there.bytes);
         return {};
     });
-    const Status done = sent.ok() ? complete_and_sync(group) : sync_after(sent, [&group] { return group.sync(); });
+    const Status done = complete_and_sync(group, sent);
     return done.ok() ? mismatch : done;
 }
 
@@ -531,16 +535,16 @@ Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint6
     const bool is_small =
         fits && (count * how.size < partition_reduce_bytes || group.is_oversubscribed() || !group.all_mapped());
     const bool has_hosts = group.host_grid() != nullptr && reduces_by_hosts(how);
-    // One more barrier than a few reads of copies; three more if the sums of the hosts do not fit into a workspace.
     const bool prefers_hosts =
-        has_hosts && (!fits || saved_by_hosts(group) >= hosts_messages || fits_sums_of_hosts(group, count, how));
-    const Method fallback = is_small ? Method::published : Method::partitioned;
-    const Method method = exchange_method(group, NPUSHMEM_COLL_REDUCE, count * how.size, lines != nullptr,
-                                          prefers_hosts ? Method::hosts : fallback, has_hosts);
+        has_hosts && (!fits || saved_by_hosts(group) >= hosts_reads || fits_sums_of_hosts(group, count, how));
+    const Method built_in = prefers_hosts ? Method::hosts : is_small ? Method::published : Method::partitioned;
+    Method method =
+        exchange_method(group, NPUSHMEM_COLL_REDUCE, count * how.size, lines != nullptr, built_in, has_hosts);
+    if (method == Method::published && !fits) method = built_in;
     if (method == Method::hosts) return reduce_by_hosts(group, dest, source, count, how);
     if (method == Method::lines) return combine_by_lines(group, *lines, dest, source, 0, count, how, group.size());
-    return method == Method::published && fits ? reduce_published(group, dest, source, count, how)
-                                               : reduce_partitioned(group, dest, source, count, how);
+    return method == Method::published ? reduce_published(group, dest, source, count, how)
+                                       : reduce_partitioned(group, dest, source, count, how);
 }
 
 Status reduce_scatter(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,

@@ -30,7 +30,7 @@ Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::ui
 // `bytes` may differ between members, which exchange it first. Fails with Code::range on all members when the sum
 // exceeds `room`, the bytes from dest to the end of its object. Push.
 Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, std::uint64_t room);
-// hosts, otherwise push.
+// Push; hosts where it saves each member many messages or bytes.
 Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
 // Sends `bytes` to each member. Push.
 Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
@@ -56,9 +56,9 @@ Status alltoallv(Group& group, std::span<const Block> dest, std::span<const Bloc
 
 // Gives the same bits on every member: combines operands in the members' order, or by `hosts` those of each host and
 // then the hosts; f16 and bf16 always in the members' order in float, rounded once. A NaN among the operands of max and
-// min is their result. dest may be source. On several hosts: hosts. Otherwise small: published. Over mapped memory from
-// 512 bytes on, where members have cores of their own, and over transports for more than Workspace::contribution_bytes:
-// partitioned.
+// min is their result. dest may be source. Where there is a HostGrid: hosts, except for 1 to 2 KiB on few hosts.
+// Otherwise small: published. Over mapped memory from 512 bytes on, where members have cores of their own, and over
+// transports for more than Workspace::contribution_bytes: partitioned.
 Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, ReduceOperation operation,
               ReduceElement element);
 // Combines this member's block of `count` elements of every source, which has one block for each member, in the

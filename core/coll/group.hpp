@@ -68,7 +68,7 @@ public:
     }
 
     // Returns the members by host; null on one host, where hosts have different numbers of members or one each, and
-    // where members of a host do not map each other. Null, or not, on all members.
+    // where some PE of the job does not map all PEs of its host. Null, or not, on all members.
     [[nodiscard]] virtual const HostGrid* host_grid() const { return nullptr; }
 
     // Returns the exchange for small payloads, faster than a barrier and a read; null if there is none. Equal on all
@@ -91,6 +91,11 @@ public:
     // Returns the half of the workspace that this call may write: 0 and 1 alternately. Between two uses of one half,
     // every member enters the other use's sync, after it has read the first.
     virtual unsigned next_workspace_half() = 0;
+    // Numbers the reductions by sums of hosts, from 1 on. Equal on all members.
+    std::uint64_t next_host_sums() { return ++host_sums_; }
+
+private:
+    std::uint64_t host_sums_ = 0;
 };
 
 }  // namespace npushmem::coll

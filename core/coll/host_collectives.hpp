@@ -11,8 +11,8 @@
 
 namespace npushmem::coll {
 
-// Up to 32 KiB, the root sends the array to one member of each other host, and the others copy it there: 2 barriers.
-// More bytes go by parts.
+// Up to 36 KiB to 96 KiB, by the number of hosts, the root sends the array to one member of each other host, and the
+// others copy it there: 2 barriers. More bytes go by parts.
 Status broadcast_by_hosts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
                           bool to_root);
 // The members of the root's host divide the array. Each sends its part to one other host, or a share of it to each of
@@ -27,7 +27,7 @@ Status fcollect_by_hosts(Group& group, std::uint64_t dest, std::uint64_t source,
 // rounded between hosts.
 bool reduces_by_hosts(const Reduction& how);
 
-// Combines the members of each host in the order of their places, then the hosts in theirs. dest may be source. 2
+// Combines the members of each host in their order, then the hosts in theirs. dest may be source. 2
 // barriers if the sums of all hosts fit into a workspace, through which they travel; otherwise by parts.
 bool fits_sums_of_hosts(const Group& group, std::uint64_t count, const Reduction& how);
 Status reduce_by_hosts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,

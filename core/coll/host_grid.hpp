@@ -7,27 +7,27 @@
 
 namespace npushmem::coll {
 
-struct Position {
-    int host;
-    int place;
-};
-
-// Several hosts with the same number of members, at least two. The members of a host map each other. A member's place
-// is its position among the members of its host; hosts are in the order of their first members.
+// Several hosts with the same number of members, at least two. The members of a host map each other. Hosts are in the
+// order of their first members; a local index is a member's position among the members of its host.
 struct HostGrid {
+    struct Position {
+        int host;
+        int local_index;
+    };
+
     int hosts = 0;
     int per_host = 0;
-    int own_host = 0;
-    int own_place = 0;
-    std::vector<int> members;  // by host, then by place
+    Position own{0, 0};
+    std::vector<int> members;  // by host, then by local index
 
-    [[nodiscard]] int member(int host, int place) const {
+    [[nodiscard]] int member(int host, int local_index) const {
         return members[static_cast<std::size_t>(host) * static_cast<std::size_t>(per_host) +
-                       static_cast<std::size_t>(place)];
+                       static_cast<std::size_t>(local_index)];
     }
-    [[nodiscard]] int beside(int place) const { return member(own_host, place); }
-    // The member that this one exchanges data with on another host.
-    [[nodiscard]] int counterpart(int host) const { return member(host, own_place); }
+    [[nodiscard]] int local_member(int local_index) const { return member(own.host, local_index); }
+    // Returns the member of another host with this one's local index.
+    [[nodiscard]] int peer_on(int host) const { return member(host, own.local_index); }
+    // Searches all members.
     [[nodiscard]] Position position_of(int wanted) const {
         int at = 0;
         while (members[static_cast<std::size_t>(at)] != wanted) ++at;

@@ -20,7 +20,7 @@ enum class Method : std::uint8_t {
     push,        // members write to the others' dest; then a barrier
     pull,        // a barrier; members read the others' source; a barrier
     scatter,     // as pull, but each member reads its part from the root, and the other parts from the other members
-    hosts,       // as push or partitioned, but what all members of a host need crosses the network once: host_grid()
+    hosts,       // as push or partitioned, but bytes for all members of a host cross the network once: host_grid()
     published,   // members copy their arrays to their workspaces; a barrier; each combines all
     partitioned  // a barrier; each member combines its part of all arrays and writes it to all; a barrier
 };

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "core/coll/group.hpp"
 #include "core/coll/reduce_kernel.hpp"
@@ -36,9 +37,16 @@ inline std::byte* local_address(const Group& group, std::uint64_t offset) {
     return group.mapped_address(group.index(), offset);
 }
 
-// Completes this member's puts and synchronises.
-inline Status complete_and_sync(Group& group) {
-    return sync_after(group.all_mapped() ? Status{} : group.complete(), [&group] { return group.sync(); });
+// Synchronises, also after a failure of this member, so that the barriers of later calls stay paired. Returns the first
+// failure.
+inline Status sync_after(Group& group, Status done) {
+    return sync_after(std::move(done), [&group] { return group.sync(); });
+}
+
+// The same after the completion of this member's puts.
+inline Status complete_and_sync(Group& group, Status done) {
+    if (done.ok() && !group.all_mapped()) done = group.complete();
+    return sync_after(group, std::move(done));
 }
 
 // Calls `step` with each number from 0 to `count` - 1 until one fails, `own` last: where all members do the same, no

@@ -15,8 +15,8 @@ std::unique_ptr<const coll::HostGrid> host_grid_of(const Members& members, int o
         const std::size_t host = numbers.try_emplace(layout.host_of(members.at(member)), by_host.size()).first->second;
         if (host == by_host.size()) by_host.emplace_back();
         if (member == own_index) {
-            grid.own_host = static_cast<int>(host);
-            grid.own_place = static_cast<int>(by_host[host].size());
+            grid.own.host = static_cast<int>(host);
+            grid.own.local_index = static_cast<int>(by_host[host].size());
         }
         by_host[host].push_back(member);
     }

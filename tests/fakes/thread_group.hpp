@@ -41,7 +41,8 @@ struct ThreadGroupWorld {
     bool lines;
     coll::Method method = coll::Method::automatic;  // of the collectives that have it
     bool oversubscribed = false;
-    int hosts = 1;  // member m is on host m % hosts; members of a host map each other
+    int failing_put = 0;  // member 0's put with this number fails; 0: none
+    int hosts = 1;        // member m is on host m % hosts; members of a host map each other
     std::vector<Line> memory;
     std::barrier<> thread_barrier;
     // Members may outnumber the cores: a wait yields, then sleeps until it is woken.
@@ -54,7 +55,7 @@ class ThreadGroup final : public coll::Group {
 public:
     ThreadGroup(ThreadGroupWorld& world, int index) : world_(world), index_(index) {
         if (world.hosts > 1) {
-            grid_ = {world.hosts, world.members / world.hosts, index % world.hosts, index / world.hosts, {}};
+            grid_ = {world.hosts, world.members / world.hosts, {index % world.hosts, index / world.hosts}, {}};
             for (int host = 0; host < world.hosts; ++host)
                 for (int member = host; member < world.members; member += world.hosts) grid_->members.push_back(member);
         }
@@ -85,6 +86,7 @@ public:
     [[nodiscard]] bool all_mapped() const override { return world_.mapped; }
     [[nodiscard]] bool is_oversubscribed() const override { return world_.oversubscribed; }
     Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override {
+        if (index_ == 0 && ++puts_ == world_.failing_put) return {Code::system, "put failed"};
         ++outstanding_;
         std::memcpy(at(member, offset), source, bytes);
         return {};
@@ -110,6 +112,7 @@ private:
     ThreadGroupWorld& world_;
     int index_;
     int outstanding_ = 0;
+    int puts_ = 0;
     unsigned uses_ = 0;
     std::optional<coll::HostGrid> grid_;
     std::optional<coll::CacheLineExchange> lines_;

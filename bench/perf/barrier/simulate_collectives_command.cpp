@@ -83,6 +83,7 @@ private:
                     for (const coll::Method method : simulated_methods(number_of(collective))) {
                         const auto cost =
                             simulate::cost_of({number_of(collective), bytes, method}, {members, per_node_}, model);
+                        if (cost.status().code() == Code::unsupported) continue;
                         if (!cost.ok()) return cost.status();
                         rows.push_back({collective, bytes, members, method, cost.value()});
                     }

@@ -41,9 +41,10 @@ NPUSHMEM_PLAIN(alltoallmem, int, (team, dest, source, bytes), npushmem_team_t te
 NPUSHMEM_PLAIN(alltoallsmem, int, (team, dest, source, dst, sst, bytes), npushmem_team_t team, void* dest,
                const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t bytes)
 
-/* Reductions: element i of every dest combines element i of all sources in the order of the PEs, so that all PEs get
- * the same bits; a library of NPUSHMEM_COLL_LIBRARY may round sums and products of floats otherwise. max and min are
- * NaN if an operand is. Scans combine the sources up to this PE's (inscan), or before it (exscan; zero on PE 0). */
+/* Reductions: element i of every dest combines element i of all sources, so that all PEs get the same bits: in the
+ * order of the PEs, or on several hosts those of each host first, by the size and the team (f16 and bf16: always the
+ * former). A library of NPUSHMEM_COLL_LIBRARY may round sums and products of floats otherwise. max and min are NaN if
+ * an operand is. Scans combine the sources up to this PE's (inscan), or before it (exscan; zero on PE 0). */
 #define NPUSHMEM_X_ONE(NAME, TYPE, OP)                                                                 \
     NPUSHMEM_TYPED(NAME, TYPE, OP, int, (team, dest, source, count), npushmem_team_t team, TYPE* dest, \
                    const TYPE* source, size_t count)

@@ -43,8 +43,8 @@ extern "C" {
 #define NPUSHMEM_COLL_REDUCESCATTER 6 /* block i of all sources, element by element, to member i's dest */
 
 /* Operations of reductions. MAX, MIN, SUM and PROD of floats are NaN if an operand is. SUM and PROD of floats may be
- * combined in any order, so that they are rounded otherwise than npushmem's, which combines in the order of members;
- * but REDUCE gives every member the same bits. `supports` leaves out the types for which an operation differs from
+ * combined in any order, so that they are rounded otherwise than npushmem's; but REDUCE gives every member the same
+ * bits. `supports` leaves out the types for which an operation differs from
  * this. */
 #define NPUSHMEM_COLL_AND 0
 #define NPUSHMEM_COLL_OR 1

@@ -104,7 +104,7 @@ protected:
 TEST_F(FormulasOfHosts, OfASmallReduction) {
     const CollectiveCost made = by_hosts(NPUSHMEM_COLL_REDUCE, 8);
     EXPECT_NEAR(made.nanoseconds - made.barrier_nanoseconds,
-                neighbours * read_inside(8) + other_nodes * put_of(8) + 2000 + read_inside(4 * 8), 1e-3);
+                neighbours * read_inside(8) + other_nodes * put_of(16) + 2000 + read_inside(4 * 16), 1e-3);
     EXPECT_EQ(made.barriers, 2);
     EXPECT_DOUBLE_EQ(made.messages, 4 * other_nodes) << "one member of each node sends";
 }
@@ -125,6 +125,15 @@ TEST_F(FormulasOfHosts, OfABroadcast) {
     EXPECT_EQ(large.barriers, 4);
     // The root's node sends the array once in shares, and the other nodes exchange these.
     EXPECT_NEAR(large.network_bytes, (1U << 20) * (1 + 2), 16);
+}
+
+TEST(CollectiveCosts, OfHostsNeedEvenNodes) {
+    const auto cost_by_hosts = [](int members, int per_node) {
+        return cost_of({NPUSHMEM_COLL_REDUCE, 8, Method::hosts}, {members, per_node}, cluster);
+    };
+    EXPECT_EQ(cost_by_hosts(15, 4).status().code(), Code::unsupported);
+    EXPECT_EQ(cost_by_hosts(16, 1).status().code(), Code::unsupported);
+    EXPECT_TRUE(cost_by_hosts(512, 128).ok());
 }
 
 TEST(CollectiveCosts, OfTheBuiltInChoiceAreThoseOfItsMethod) {

@@ -137,8 +137,8 @@ public:
         if (done.ok()) std::memcpy(dest, me().done[number].fetched->data(), bytes);
         return done;
     }
-    // Members 0 and 1 on one host, 2 and 3 on another. To explore more, they do not map each other.
-    [[nodiscard]] const HostGrid* host_grid() const override { return &grid_; }
+    // Of four members, 0 and 1 are on one host, 2 and 3 on another. To explore more, they do not map each other.
+    [[nodiscard]] const HostGrid* host_grid() const override { return size() == 4 ? &grid_ : nullptr; }
     [[nodiscard]] std::uint64_t workspace() const override { return 0; }
     unsigned next_workspace_half() override { return fault_ == Fault::one_half ? 0 : halves_++ % 2; }
 
@@ -185,7 +185,7 @@ private:
     ModelState& state_;
     int own_;
     Fault fault_;
-    HostGrid grid_{2, 2, own_ / 2, own_ % 2, {0, 1, 2, 3}};
+    HostGrid grid_{2, 2, {own_ / 2, own_ % 2}, {0, 1, 2, 3}};
     Bytes real_;  // the own memory as the model state has it, while the program runs over what it was
     std::size_t at_ = 0;
     int syncs_ = 0;
@@ -365,6 +365,23 @@ TEST(CollectivesExplored, FindsAnOverwrittenWorkspace) {
 TEST(CollectivesExplored, FindsIncompletePuts) {
     EXPECT_EQ(explore("fcollect without completion", 2, fcollects, Fault::no_completion), "wrong result");
     EXPECT_EQ(explore("broadcast without completion", 2, broadcasts, Fault::no_completion), "wrong result");
+}
+
+TEST(CollectivesExplored, FindsFaultsOfCollectivesByHosts) {
+    const Call broadcasts_by_parts{[](Group& group, int call) {
+                                       return broadcast_by_parts(group, dest_of(call), source_of(call), 4, call % 4,
+                                                                 true);
+                                   },
+                                   broadcasts.expected};
+    EXPECT_EQ(explore("broadcast by parts without sync", 4, broadcasts_by_parts, Fault::no_sync), "wrong result");
+    EXPECT_EQ(explore("broadcast by parts without completion", 4, broadcasts_by_parts, Fault::no_completion),
+              "wrong result");
+    const Call fcollects_by_hosts{
+        [](Group& group, int call) { return fcollect_by_hosts(group, dest_of(call), source_of(call), 4); },
+        fcollects.expected};
+    EXPECT_EQ(explore("fcollect by hosts without sync", 4, fcollects_by_hosts, Fault::no_sync), "wrong result");
+    EXPECT_EQ(explore("fcollect by hosts without completion", 4, fcollects_by_hosts, Fault::no_completion),
+              "wrong result");
 }
 
 TEST(CollectivesExplored, FindsASyncThatDoesNotWait) {

@@ -353,6 +353,51 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Collectives,
                                            Shape{8, true}, Shape{9, true}, Shape{2, true, false}, Shape{5, true, false},
                                            Shape{1, false}, Shape{2, false}, Shape{5, false}));
 
+using Results = std::vector<Code>;  // of the calls of one member
+
+// Runs a collective of 4 members on 2 hosts three times; the first put of member 0 fails. Then calls `check`.
+std::vector<Results> with_failing_put(const std::function<Status(ThreadGroup&)>& call,
+                                      const std::function<void(std::byte* memory)>& check) {
+    Threads world(4, false, false);
+    world.hosts = 2;
+    world.method = Method::hosts;
+    world.failing_put = 1;
+    std::vector<Results> results(4, Results(3));
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < world.members; ++i)
+        threads.emplace_back([&, i] {
+            ThreadGroup group(world, i);
+            std::byte* const memory = group.mapped_address(i, 0);
+            words(memory, 0)[0] = number(i, 0);
+            (void)group.sync();
+            for (Code& result : results[static_cast<std::size_t>(i)]) result = call(group).code();
+            check(memory);
+        });
+    threads.clear();
+    return results;
+}
+
+TEST(CollectivesByHosts, KeepTheirBarriersPairedAfterAFailure) {
+    const auto results = with_failing_put([](ThreadGroup& group) { return fcollect(group, dest_at, 0, 4); },
+                                          [](std::byte* memory) {
+                                              for (int member = 0; member < 4; ++member)
+                                                  EXPECT_EQ(words(memory, dest_at)[member], number(member, 0));
+                                          });
+    EXPECT_EQ(results[0], (Results{Code::system, Code::ok, Code::ok}));
+    for (const int other : {1, 2, 3}) EXPECT_EQ(results[static_cast<std::size_t>(other)], Results(3, Code::ok));
+}
+
+TEST(CollectivesByHosts, ReportASumThatHasNotArrived) {
+    std::uint32_t expected = 0;
+    for (int member = 0; member < 4; ++member) expected += number(member, 0);
+    const auto results = with_failing_put(
+        [](ThreadGroup& group) { return reduce(group, dest_at, 0, 1, ReduceOperation::sum, ReduceElement::u32); },
+        [&](std::byte* memory) { EXPECT_EQ(words(memory, dest_at)[0], expected); });
+    EXPECT_EQ(results[0], (Results{Code::system, Code::ok, Code::ok}));
+    for (const int other : {1, 2, 3})
+        EXPECT_EQ(results[static_cast<std::size_t>(other)], (Results{Code::protocol, Code::ok, Code::ok}));
+}
+
 TEST(Kernels, ExistForEveryValidOperationAndType) {
     for (int operation = 0; operation <= static_cast<int>(ReduceOperation::prod); ++operation)
         for (int element = 0; element <= static_cast<int>(ReduceElement::c64); ++element) {

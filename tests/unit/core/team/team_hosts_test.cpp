@@ -15,27 +15,27 @@ HostLayout layout_of(const std::vector<int>& hosts) {
     return HostLayout(identities);
 }
 
-TEST(TeamHosts, NumbersHostsAndPlacesInTheOrderOfTheMembers) {
+TEST(TeamHosts, NumbersHostsAndLocalIndicesInTheOrderOfTheMembers) {
     const auto grid = host_grid_of(PeRange{0, 1, 6}, 4, layout_of({0, 1, 2, 0, 1, 2}));
     ASSERT_NE(grid, nullptr);
     EXPECT_EQ(grid->hosts, 3);
     EXPECT_EQ(grid->per_host, 2);
-    EXPECT_EQ(grid->own_host, 1);
-    EXPECT_EQ(grid->own_place, 1);
+    EXPECT_EQ(grid->own.host, 1);
+    EXPECT_EQ(grid->own.local_index, 1);
     EXPECT_THAT(grid->members, ElementsAre(0, 3, 1, 4, 2, 5));
     EXPECT_EQ(grid->member(2, 0), 2);
-    EXPECT_EQ(grid->beside(0), 1);
-    EXPECT_EQ(grid->counterpart(0), 3);
+    EXPECT_EQ(grid->local_member(0), 1);
+    EXPECT_EQ(grid->peer_on(0), 3);
     EXPECT_EQ(grid->position_of(5).host, 2);
-    EXPECT_EQ(grid->position_of(5).place, 1);
+    EXPECT_EQ(grid->position_of(5).local_index, 1);
 }
 
 TEST(TeamHosts, UsesIndicesOfTheTeamAndNotPes) {
     const auto grid = host_grid_of(Members::listed({7, 1, 6, 0}), 3, layout_of({0, 0, 0, 0, 1, 1, 1, 1}));
     ASSERT_NE(grid, nullptr);
     EXPECT_THAT(grid->members, ElementsAre(0, 2, 1, 3)) << "the host of PE 7 comes first";
-    EXPECT_EQ(grid->own_host, 1);
-    EXPECT_EQ(grid->own_place, 1);
+    EXPECT_EQ(grid->own.host, 1);
+    EXPECT_EQ(grid->own.local_index, 1);
 }
 
 TEST(TeamHosts, AreNoneWhereTheyCannotHelp) {
