@@ -158,6 +158,8 @@ public:
     }
     [[nodiscard]] std::uint64_t workspace() const override { return workspace_at; }
     unsigned next_workspace_half() override { return uses_++ % 2; }
+    // That of the sums in the workspace, which no member has written.
+    std::uint64_t next_host_sums() override { return 0; }
 
 private:
     const Link& address(int member, std::uint64_t bytes) {

@@ -92,7 +92,7 @@ public:
     // every member enters the other use's sync, after it has read the first.
     virtual unsigned next_workspace_half() = 0;
     // Numbers the reductions by sums of hosts, from 1 on. Equal on all members.
-    std::uint64_t next_host_sums() { return ++host_sums_; }
+    virtual std::uint64_t next_host_sums() { return ++host_sums_; }
 
 private:
     std::uint64_t host_sums_ = 0;
