@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "core/base/host_facts.hpp"
 #include "core/base/parse.hpp"
@@ -22,6 +23,8 @@ std::uint64_t stride_of(std::uint64_t slice_bytes) {
 
 // Two segments of this size fit into the 47-bit address space of every supported machine.
 constexpr std::uint64_t address_space = 1ULL << 46;
+
+constexpr std::uint64_t no_departure = std::numeric_limits<std::uint64_t>::max();
 
 Result<std::uint64_t> segment_bytes(std::uint64_t slice_bytes, int local_pes) {
     const auto pes = static_cast<std::uint64_t>(local_pes);
@@ -71,8 +74,15 @@ Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, 
     HostMemory memory(std::move(segment).value(), stride_of(slice_bytes));
     if (Status committed = memory.segment_.commit(0, sizeof(Header)); !committed.ok()) return committed;
     // Plain stores: the bootstrap, which carries the handle, orders them.
-    memory.header() = {
-        control_magic, control_version, static_cast<std::uint32_t>(local_pes), slice_bytes, memory.stride_, 0, 0, 0, 0};
+    memory.header() = {.magic = control_magic,
+                       .version = control_version,
+                       .local_pes = static_cast<std::uint32_t>(local_pes),
+                       .slice_bytes = slice_bytes,
+                       .stride = memory.stride_,
+                       .record_bytes = 0,
+                       .first_departure = no_departure,
+                       .commit_allowance = 0,
+                       .table_bytes = 0};
     memory.segment_.share_allowance(memory.header().commit_allowance);
     // Now, before the PEs commit all at once, one check allows their first commits.
     if (Status allowed = memory.segment_.commit(0, sizeof(Header)); !allowed.ok()) return allowed;
@@ -124,6 +134,13 @@ Status HostMemory::publish_table(std::span<const std::byte> table) {
 
 std::span<const std::byte> HostMemory::published_table() const {
     return published_at(table_offset(), header().table_bytes);
+}
+
+void HostMemory::record_departure(std::uint64_t last_barrier) {
+    const auto first = first_departure();
+    std::uint64_t known = first.load(std::memory_order_relaxed);
+    while (last_barrier < known && !first.compare_exchange_weak(known, last_barrier, std::memory_order_release)) {
+    }
 }
 
 Status HostMemory::publish_buffer(int local_pe, const BufferFile& file) {

@@ -101,10 +101,13 @@ public:
         return header_bytes + static_cast<std::uint64_t>(local_pe) * stride_;
     }
 
-    // The number of PEs of this host that have finalized. It is in the header, which every PE maps anyway: reading the
-    // state in every slice would cost each PE a page of page tables per slice.
-    void record_departure() { departures().fetch_add(1, std::memory_order_release); }
-    [[nodiscard]] bool has_departures() const { return departures().load(std::memory_order_acquire) != 0; }
+    // Records that a PE of this host has finalized after this barrier; and returns whether one has after the first
+    // `barriers` ones or fewer. The header has the lowest number: reading the state in every slice would cost each PE a
+    // page of page tables per slice, also at the end of the job, when all PEs finalize after the same barrier.
+    void record_departure(std::uint64_t last_barrier);
+    [[nodiscard]] bool has_departures(std::uint64_t barriers) const {
+        return first_departure().load(std::memory_order_acquire) <= barriers;
+    }
 
     // Slices begin at multiples of this: of huge pages, and of the largest alignment of an object.
     static std::uint64_t slice_alignment(std::uint64_t slice_bytes);
@@ -120,7 +123,7 @@ private:
         std::uint64_t slice_bytes;
         std::uint64_t stride;
         std::uint64_t record_bytes;
-        std::uint32_t departures;
+        std::uint64_t first_departure;   // the lowest last barrier of a PE that has finalized
         std::uint64_t commit_allowance;  // see SharedSegment::share_allowance
         std::uint64_t table_bytes;       // published
     };
@@ -136,8 +139,8 @@ private:
         return buffers_offset + static_cast<std::uint64_t>(local_pe) * sizeof(BufferFile);
     }
     [[nodiscard]] std::uint64_t table_offset() const { return rounded_up(record_offset + header().record_bytes, 4096); }
-    [[nodiscard]] std::atomic_ref<std::uint32_t> departures() const {
-        return std::atomic_ref<std::uint32_t>(header().departures);
+    [[nodiscard]] std::atomic_ref<std::uint64_t> first_departure() const {
+        return std::atomic_ref<std::uint64_t>(header().first_departure);
     }
     [[nodiscard]] Header& header() const { return *reinterpret_cast<Header*>(segment_.base()); }
 

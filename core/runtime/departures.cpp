@@ -11,9 +11,9 @@ namespace npushmem {
 
 // Relaxed: JobLiveness checks again. After the last barrier all PEs finalize, and each keeps its memory until all have
 // passed: a wait for a finalized PE still ends.
-bool Departures::any() const {
+bool Departures::any(std::uint64_t barriers) const {
     if (passed_last_barrier_.load(std::memory_order_relaxed)) return false;
-    return slices_.host_memory().has_departures() ||
+    return slices_.host_memory().has_departures(barriers) ||
            std::ranges::any_of(slices_.heap().control().departures,
                                [](const auto& slot) { return slot.load(std::memory_order_relaxed) != 0; });
 }

@@ -24,8 +24,9 @@ public:
     Departures(const Departures&) = delete;
     Departures& operator=(const Departures&) = delete;
 
-    // Returns whether any PE that this one needs may have finalized; JobLiveness checks which. Any thread.
-    [[nodiscard]] bool any() const;
+    // Returns whether any PE may have finalized that this one needs after its first `barriers` barriers; JobLiveness
+    // checks which. Any thread.
+    [[nodiscard]] bool any(std::uint64_t barriers) const;
     // Publishes to the PEs of this host that this PE has left its last barrier, which had this number.
     // `all_have_entered`: all PEs had entered it, so from now on none of them is missing.
     void publish(std::uint64_t last_barrier, bool all_have_entered);

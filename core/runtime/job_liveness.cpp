@@ -16,7 +16,7 @@ JobLiveness::JobLiveness(const std::vector<ProcessId>& processes) : processes_(p
         if (is_visible(processes[pe])) unreported_.push_back(static_cast<int>(pe));
 }
 
-void JobLiveness::watch(int my_pe, ControlBlockLookup control, std::function<bool()> any_departed,
+void JobLiveness::watch(int my_pe, ControlBlockLookup control, std::function<bool(std::uint64_t barriers)> any_departed,
                         std::function<std::uint64_t()> barriers) {
     my_pe_ = my_pe;
     control_ = std::move(control);
@@ -111,7 +111,7 @@ std::optional<int> JobLiveness::lost_or_dead_among(const PeRange& pes) {
     if (const auto dead = ended_among(pes)) return dead;
     if (control_ && survives_deaths_) read_reported_deaths();
     if (const auto dead = reported_among(pes)) return dead;
-    if (!control_ || !any_departed_()) return std::nullopt;
+    if (!control_ || !any_departed_(barriers_())) return std::nullopt;
     for (int i = 0; i < pes.count; ++i)
         if (has_finalized(pes.at(i))) return pes.at(i);
     return std::nullopt;

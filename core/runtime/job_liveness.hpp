@@ -32,9 +32,9 @@ public:
 
     explicit JobLiveness(const std::vector<ProcessId>& processes);
 
-    // Finalized PEs are found too from now on. `any_departed` says whether there are any. `barriers` returns the number
-    // of barriers that this PE has left. Call it before the first wait.
-    void watch(int my_pe, ControlBlockLookup control, std::function<bool()> any_departed,
+    // Finalized PEs are found too from now on. `barriers` returns the number of barriers that this PE has left, and
+    // `any_departed` whether there may be PEs that this one misses after so many. Call it before the first wait.
+    void watch(int my_pe, ControlBlockLookup control, std::function<bool(std::uint64_t barriers)> any_departed,
                std::function<std::uint64_t()> barriers);
     // From now on the end of these PEs of this host is found too, whose processes are not visible here. Call it before
     // the first wait.
@@ -87,7 +87,7 @@ private:
     std::function<bool(int pe)> unseen_has_ended_;
     int my_pe_ = -1;
     ControlBlockLookup control_;
-    std::function<bool()> any_departed_;
+    std::function<bool(std::uint64_t barriers)> any_departed_;
     std::function<std::uint64_t()> barriers_;
     std::function<void(int pe)> on_dead_;
     std::function<bool(int pe)> on_own_finding_;

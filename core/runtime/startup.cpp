@@ -27,7 +27,7 @@ void watch_peers(RuntimeParts& parts) {
         };
     parts.waiting->liveness.watch(
         parts.job->my_pe(), [&slices = *parts.slices](int pe) { return slices.control_of(pe); },
-        [&departures = *parts.departures] { return departures.any(); },
+        [&departures = *parts.departures](std::uint64_t barriers) { return departures.any(barriers); },
         [&world = parts.teams->world().barrier()] { return world.barriers(); });
     std::vector<int> unseen;
     for (const int pe : parts.job->local_pes())

@@ -38,5 +38,19 @@ TEST(HostMemory, ATableThatIsTooLargeIsNotPublished) {
     EXPECT_TRUE(memory.value().published_table().empty());
 }
 
+// All PEs finalize after the same barrier at the end of a job: a PE that is still in it misses none of them.
+TEST(HostMemory, ADepartureCountsForPesThatHaveLeftItsLastBarrier) {
+    auto memory = HostMemory::create(slice_of_test, 1, "");
+    ASSERT_TRUE(memory.ok()) << memory.status().message();
+    EXPECT_FALSE(memory.value().has_departures(1'000'000));
+    memory.value().record_departure(7);
+    EXPECT_FALSE(memory.value().has_departures(6));
+    EXPECT_TRUE(memory.value().has_departures(7));
+    memory.value().record_departure(3);
+    memory.value().record_departure(9);
+    EXPECT_FALSE(memory.value().has_departures(2));
+    EXPECT_TRUE(memory.value().has_departures(3));
+}
+
 }  // namespace
 }  // namespace npushmem

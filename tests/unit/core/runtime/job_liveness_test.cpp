@@ -25,7 +25,7 @@ protected:
         liveness.emplace(processes);
         liveness->watch(
             0, [this](int pe) { return unmapped.contains(pe) ? nullptr : &blocks[static_cast<std::size_t>(pe)]; },
-            [this] { return any_departed; }, [this] { return barriers; });
+            [this](std::uint64_t) { return any_departed; }, [this] { return barriers; });
     }
 
     ControlBlock& block(int pe) { return blocks[static_cast<std::size_t>(pe)]; }
@@ -79,7 +79,7 @@ TEST_F(JobLivenessTest, TellsTheListenerWhichPeHasDied) {
 TEST_F(JobLivenessTest, FindsTheEndOfAPeWhoseProcessIsNotVisible) {
     liveness.emplace(std::vector<ProcessId>{this_process(), {}, {}, this_process()});
     liveness->watch(
-        0, [this](int pe) { return &block(pe); }, [] { return false; }, [this] { return barriers; });
+        0, [this](int pe) { return &block(pe); }, [](std::uint64_t) { return false; }, [this] { return barriers; });
     int ended = -1;
     std::vector<int> asked;
     liveness->watch_unseen({1, 2}, [&](int pe) {
