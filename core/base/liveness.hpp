@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -25,7 +27,34 @@ struct PeRange {
     const int* table = nullptr;
 
     static PeRange one(int pe) { return {pe, 1, 1}; }
+    static PeRange of(std::span<const int> pes) { return {.count = static_cast<int>(pes.size()), .table = pes.data()}; }
     [[nodiscard]] int at(int index) const { return table == nullptr ? first + index * stride : table[index]; }
+
+    // The PEs in order, while the range exists.
+    class Iterator {
+    public:
+        using iterator_category = std::forward_iterator_tag;
+        using value_type = int;
+        using reference = int;
+        using pointer = void;
+        using difference_type = std::ptrdiff_t;
+
+        Iterator() = default;
+        Iterator(const PeRange* range, int index) : range_(range), index_(index) {}
+        int operator*() const { return range_->at(index_); }
+        Iterator& operator++() {
+            ++index_;
+            return *this;
+        }
+        Iterator operator++(int) { return {range_, index_++}; }
+        bool operator==(const Iterator&) const = default;
+
+    private:
+        const PeRange* range_ = nullptr;
+        int index_ = 0;
+    };
+    [[nodiscard]] Iterator begin() const { return {this, 0}; }
+    [[nodiscard]] Iterator end() const { return {this, count}; }
 };
 
 class Liveness {

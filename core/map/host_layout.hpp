@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/liveness.hpp"
 #include "npushmem/plugin/transport.h"
 
 namespace npushmem {
@@ -19,25 +20,27 @@ public:
     // Hosts are numbered in the order of their lowest PE; PEs keep their order inside a host.
     explicit HostLayout(std::span<const npushmem_host_id> identity_of_pe);
 
-    [[nodiscard]] int npes() const { return static_cast<int>(host_of_.size()); }
-    [[nodiscard]] int hosts() const { return static_cast<int>(pes_of_.size()); }
-    [[nodiscard]] int host_of(int pe) const { return host_of_[static_cast<std::size_t>(pe)]; }
+    [[nodiscard]] int npes() const { return npes_; }
+    [[nodiscard]] int hosts() const { return hosts_; }
+    [[nodiscard]] int host_of(int pe) const;
     // Returns the PE's position among the PEs of its host.
-    [[nodiscard]] int local_index(int pe) const { return local_index_[static_cast<std::size_t>(pe)]; }
-    [[nodiscard]] std::span<const int> pes_of(int host) const { return pes_of_[static_cast<std::size_t>(host)]; }
+    [[nodiscard]] int local_index(int pe) const;
+    // Valid while this object lives.
+    [[nodiscard]] PeRange pes_of(int host) const;
     [[nodiscard]] Distribution distribution() const { return distribution_; }
     // Returns whether all hosts have the same number of PEs.
     [[nodiscard]] bool even() const { return even_; }
 
 private:
-    [[nodiscard]] bool is_block() const;
-    [[nodiscard]] bool is_round_robin() const;
-
+    int npes_;
+    int hosts_ = 0;
+    Distribution distribution_ = Distribution::other;
+    bool even_ = true;
+    std::vector<int> first_of_;  // with Distribution::block: the first PE of each host, and the number of PEs
+    // With Distribution::other. The other distributions need no memory for each PE.
     std::vector<int> host_of_;
     std::vector<int> local_index_;
     std::vector<std::vector<int>> pes_of_;
-    Distribution distribution_ = Distribution::block;
-    bool even_ = true;
 };
 
 }  // namespace npushmem

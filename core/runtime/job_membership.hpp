@@ -41,7 +41,7 @@ public:
     [[nodiscard]] const barrier::Tuning& tuning() const { return tuning_; }
     [[nodiscard]] const HostLayout& layout() const { return layout_; }
     // Returns the PEs of this PE's host, in order.
-    [[nodiscard]] std::span<const int> local_pes() const { return layout_.pes_of(layout_.host_of(my_pe_)); }
+    [[nodiscard]] PeRange local_pes() const { return layout_.pes_of(layout_.host_of(my_pe_)); }
     // Returns this PE's position among them.
     [[nodiscard]] int local_index() const { return layout_.local_index(my_pe_); }
     // Returns whether the PE runs on this PE's host.

@@ -32,10 +32,9 @@ Status MappedSlices::create(const Settings& settings) {
 // The host's first PE creates the segment; the others join it with the handle that they gather.
 Status MappedSlices::open_host_memory(std::uint64_t slice_bytes, const Settings& settings) {
     const auto local = job_.local_pes();
-    const auto local_pes = static_cast<int>(local.size());
     SegmentHandle handle;
-    if (local[0] == job_.my_pe()) {
-        auto made = HostMemory::create(slice_bytes, local_pes, settings.heap_dir);
+    if (job_.local_index() == 0) {
+        auto made = HostMemory::create(slice_bytes, local.count, settings.heap_dir);
         if (!made.ok()) return made.status();
         memory_ = std::make_unique<HostMemory>(std::move(made).value());
         handle = memory_->handle();
@@ -44,8 +43,8 @@ Status MappedSlices::open_host_memory(std::uint64_t slice_bytes, const Settings&
     auto handles = gather(job_.bootstrap(), handle);
     if (!handles.ok()) return handles.status();
     if (!memory_) {
-        const SegmentHandle& first = handles.value()[static_cast<std::size_t>(local[0])];
-        auto joined = HostMemory::join(attach(first), first, slice_bytes, local_pes);
+        const SegmentHandle& first = handles.value()[static_cast<std::size_t>(local.at(0))];
+        auto joined = HostMemory::join(attach(first), first, slice_bytes, local.count);
         if (!joined.ok()) return joined.status();
         memory_ = std::make_unique<HostMemory>(std::move(joined).value());
     }
@@ -90,15 +89,15 @@ void MappedSlices::init_control(std::uint64_t slice_bytes) {
 Result<bool> MappedSlices::map_local_slices(const TransportMap& map, RemotePeers& peers) {
     const auto local = job_.local_pes();
     bool in_place = true;
-    local_slices_.assign(local.size(), nullptr);
-    for (std::size_t i = 0; i < local.size(); ++i) {
-        if (map.route(local[i]).maps()) {
-            auto address = peers.map(local[i]);
+    local_slices_.assign(static_cast<std::size_t>(local.count), nullptr);
+    for (int i = 0; i < local.count; ++i) {
+        std::byte*& slice = local_slices_[static_cast<std::size_t>(i)];
+        if (map.route(local.at(i)).maps()) {
+            auto address = peers.map(local.at(i));
             if (!address.ok()) return address.status();
-            local_slices_[i] = static_cast<std::byte*>(address.value());
+            slice = static_cast<std::byte*>(address.value());
         }
-        in_place = in_place && local[i] == local[0] + static_cast<int>(i) &&
-                   local_slices_[i] == memory_->slice(static_cast<int>(i));
+        in_place = in_place && local.at(i) == local.at(0) + i && slice == memory_->slice(i);
     }
     return in_place;
 }
@@ -117,8 +116,8 @@ void MappedSlices::fill_fast_map(bool in_place, bool maps_itself) {
     fast_.peers = in_place ? memory_->slices() : heap_->base();
     fast_.stride = memory_->stride();
     fast_.copy = choose_block_copy();
-    fast_.first_pe = static_cast<std::uint32_t>(in_place ? local.front() : job_.my_pe());
-    fast_.mapped_pes = in_place ? static_cast<std::uint32_t>(local.size()) : maps_itself ? 1U : 0U;
+    fast_.first_pe = static_cast<std::uint32_t>(in_place ? local.at(0) : job_.my_pe());
+    fast_.mapped_pes = in_place ? static_cast<std::uint32_t>(local.count) : maps_itself ? 1U : 0U;
     fast_.all_mapped = fast_.mapped_pes == static_cast<std::uint32_t>(job_.npes()) ? 1U : 0U;
 }
 

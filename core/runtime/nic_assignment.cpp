@@ -246,7 +246,7 @@ Result<NicStep::Outcome> NicStep::run() {
     auto user = find_user(transports);
     if (!user.ok()) return user.status();
     const auto local = layout.pes_of(layout.host_of(my_pe));
-    if (Status sound = check_settings(settings, local.front() == my_pe); !sound.ok()) return sound;
+    if (Status sound = check_settings(settings, local.at(0) == my_pe); !sound.ok()) return sound;
     const bool has_nics = user.value().transport != nullptr;
     const auto needs = gather(bootstrap, Need{has_nics ? 1 : 0, static_cast<std::int32_t>(settings.device)});
     if (!needs.ok()) return needs.status();
@@ -254,7 +254,7 @@ Result<NicStep::Outcome> NicStep::run() {
     if (std::none_of(needs.value().begin(), needs.value().end(), [](const Need& need) { return need.has_nics != 0; }))
         return Outcome{};
     std::vector<int> users;
-    std::copy_if(local.begin(), local.end(), std::back_inserter(users), needs_nics);
+    std::ranges::copy_if(local, std::back_inserter(users), needs_nics);
     Outcome out;
     out.nics.in_use = true;
     if (!users.empty() && users.front() == my_pe) {

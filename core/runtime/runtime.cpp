@@ -72,7 +72,7 @@ Runtime::Runtime(RuntimeParts parts)
       collective_heap_(parts_.slices->heap(), heap_peers_),
       buffers_(
           parts_.slices->host_memory(), parts_.slices->heap(), collective_heap_, parts_.job->local_index(),
-          static_cast<int>(parts_.job->local_pes().size()),
+          parts_.job->local_pes().count,
           std::ranges::all_of(parts_.job->local_pes(), [this](int pe) { return parts_.job->sees_process_of(pe); })),
       npu_({settings(), *parts_.job, *parts_.slices, parts_.transports->remote_peers(), *parts_.waiting,
             parts_.remote_mode}) {}

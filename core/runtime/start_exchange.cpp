@@ -157,9 +157,9 @@ namespace {
 constexpr std::size_t word_bits = 64;
 
 std::size_t max_local_pes(const HostLayout& layout) {
-    std::size_t max = 0;
-    for (int host = 0; host < layout.hosts(); ++host) max = std::max(max, layout.pes_of(host).size());
-    return max;
+    int max = 0;
+    for (int host = 0; host < layout.hosts(); ++host) max = std::max(max, layout.pes_of(host).count);
+    return static_cast<std::size_t>(max);
 }
 
 std::uint64_t word_of(const std::vector<bool>& bits, std::size_t word) {
@@ -175,13 +175,13 @@ Result<SharingPes> find_sharing_pes(Bootstrap& bootstrap, const HostLayout& layo
                                     std::vector<bool> mapped) {
     const auto me = static_cast<std::size_t>(layout.local_index(my_pe));
     mapped[me] = true;
-    const auto local = layout.pes_of(layout.host_of(my_pe));
+    const auto range = layout.pes_of(layout.host_of(my_pe));
+    const std::vector<int> local(range.begin(), range.end());
     // In most jobs this round suffices; the rest grows with the square of the PEs.
     const bool all = std::ranges::count(mapped, false) == 0;
     const auto map_all = gather(bootstrap, static_cast<std::uint64_t>(all));
     if (!map_all.ok()) return map_all.status();
-    if (std::ranges::count(map_all.value(), 0U) == 0)
-        return SharingPes{std::vector<int>(local.begin(), local.end()), layout.hosts() == 1, true};
+    if (std::ranges::count(map_all.value(), 0U) == 0) return SharingPes{local, layout.hosts() == 1, true};
     MappingMatrix maps(local.size(), std::vector<bool>(local.size()));
     SharingPes sharing_pes{{}, layout.hosts() == 1, false};
     // All hosts need the same number of rounds.

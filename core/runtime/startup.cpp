@@ -211,7 +211,7 @@ npushmem_transport_params Startup::transport_params() const {
     params.pe = job.my_pe();
     params.npes = job.npes();
     params.local_index = job.local_index();
-    params.local_count = static_cast<std::int32_t>(job.local_pes().size());
+    params.local_count = job.local_pes().count;
     params.process_id = job.pes().process(job.my_pe()).pid;
     params.host = job.pes().traits(job.my_pe()).host;
     return params;
@@ -352,7 +352,7 @@ JobReport Startup::job_report() const {
     out.distribution = layout.distribution();
     out.even = layout.even();
     for (int host = 0; host < layout.hosts(); ++host)
-        out.host_names.push_back(job.pes().traits(layout.pes_of(host).front()).host_name);
+        out.host_names.push_back(job.pes().traits(layout.pes_of(host).at(0)).host_name);
     out.heap_bytes = settings().symmetric_size.value;
     out.standard = parts_.config->describe_standard();
     out.static_data = parts_.slices->statics().describe();

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <span>
 
 #include "core/base/log.hpp"
 #include "core/base/wait.hpp"
@@ -21,7 +20,7 @@ public:
     struct Job {
         int my_pe = 0;
         int npes = 1;
-        std::span<const int> local_pes;                // of this host
+        PeRange local_pes;                             // of this host
         std::function<ControlBlock*(int pe)> control;  // of a PE of this host
         std::chrono::nanoseconds report_after{0};      // 0: never
         // What this PE knows about a PE of another host; null: nothing.

@@ -142,7 +142,7 @@ std::vector<std::string> describe_disagreements(std::span<const PeProgress> pes,
     return out;
 }
 
-std::string describe_other_hosts(std::span<const int> local_pes, int npes,
+std::string describe_other_hosts(const PeRange& local_pes, int npes,
                                  const std::function<RemotePeState(int pe)>& state) {
     PeList others;
     std::map<RemotePeState, PeList> known;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/liveness.hpp"
 #include "core/memory/control_block.hpp"
 
 namespace npushmem {
@@ -45,7 +46,6 @@ std::vector<std::string> describe_disagreements(std::span<const PeProgress> pes,
 // Returns the sentence that a report about the PEs of one host lacks the others, with what this host knows about them:
 // "PEs 4-7 run on other hosts, whose reports cover them; PE 5 is lost". Empty if all PEs of the job run on this host.
 // `state` may be null: nothing is known.
-std::string describe_other_hosts(std::span<const int> local_pes, int npes,
-                                 const std::function<RemotePeState(int pe)>& state);
+std::string describe_other_hosts(const PeRange& local_pes, int npes, const std::function<RemotePeState(int pe)>& state);
 
 }  // namespace npushmem

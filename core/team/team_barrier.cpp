@@ -130,9 +130,11 @@ barrier::Choice TeamBarrier::default_choice() const {
 }
 
 void TeamBarrier::set_nodes(const HostLayout& hosts) {
-    for (int host = 0; host < hosts.hosts(); ++host) leaders_.push_back(hosts.pes_of(host)[0]);
+    for (int host = 0; host < hosts.hosts(); ++host) leaders_.push_back(hosts.pes_of(host).at(0));
     const int host = hosts.host_of(resources_.my_pe);
-    nodes_ = {hosts.pes_of(host), hosts.local_index(resources_.my_pe), leaders_, host};
+    const PeRange local = hosts.pes_of(host);
+    node_members_.assign(local.begin(), local.end());
+    nodes_ = {node_members_, hosts.local_index(resources_.my_pe), leaders_, host};
 }
 
 void TeamBarrier::make_fabric(const Waiter& waiter) {

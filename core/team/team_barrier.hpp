@@ -213,8 +213,9 @@ private:
     std::unique_ptr<Tabled> tabled_;
     std::unique_ptr<RemoteSignals> signals_;  // of remote_
     std::unique_ptr<Remote> remote_;
-    std::vector<int> leaders_;   // the first PE of each host; empty: one host
-    barrier::NodeLayout nodes_;  // unless leaders_ is empty
+    std::vector<int> leaders_;       // the first PE of each host; empty: one host
+    std::vector<int> node_members_;  // the PEs of this host, unless leaders_ is empty; likewise:
+    barrier::NodeLayout nodes_;
 };
 
 }  // namespace npushmem

@@ -50,10 +50,10 @@ Members pes_of_host(const HostLayout& layout, int pe) {
 }
 
 Members pes_at_local_index_of(const HostLayout& layout, int pe) {
-    const auto index = static_cast<std::size_t>(layout.local_index(pe));
+    const int index = layout.local_index(pe);
     std::vector<int> pes;
     for (int host = 0; host < layout.hosts(); ++host)
-        if (layout.pes_of(host).size() > index) pes.push_back(layout.pes_of(host)[index]);
+        if (const PeRange local = layout.pes_of(host); local.count > index) pes.push_back(local.at(index));
     return Members::listed(std::move(pes));
 }
 

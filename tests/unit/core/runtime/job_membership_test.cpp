@@ -51,7 +51,8 @@ TEST(JobMembership, KnowsThePesOfItsHostAfterTheExchange) {
     const Status exchanged = job.exchange_records(config.settings(), {});
     ASSERT_TRUE(exchanged.ok()) << exchanged.message();
     EXPECT_EQ(job.layout().hosts(), 2);
-    EXPECT_THAT(std::vector<int>(job.local_pes().begin(), job.local_pes().end()), ElementsAre(0, 1));
+    const PeRange local = job.local_pes();
+    EXPECT_THAT(std::vector<int>(local.begin(), local.end()), ElementsAre(0, 1));
     EXPECT_EQ(job.local_index(), 1);
     EXPECT_TRUE(job.is_local(0));
     EXPECT_FALSE(job.is_local(2));

@@ -32,7 +32,8 @@ protected:
             control(local_pes_[i]).process_start = this_process().start;
         }
         const auto remote_state = [](int pe) { return pe == 3 ? RemotePeState::lost : RemotePeState::unknown; };
-        recorder_.start({1, 4, local_pes_, [this](int pe) { return &control(pe); }, report_after, remote_state}, log_);
+        recorder_.start(
+            {1, 4, PeRange::of(local_pes_), [this](int pe) { return &control(pe); }, report_after, remote_state}, log_);
     }
     ControlBlock& control(int pe) { return blocks_[static_cast<std::size_t>(pe) - 1]; }
     PeWait recorded() { return control(1).progress.wait.read().value_or(PeWait{}); }

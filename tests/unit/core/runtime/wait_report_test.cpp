@@ -97,9 +97,10 @@ TEST(WaitReport, ComparesCallsWithinATeam) {
 }
 
 TEST(WaitReport, StatesThatItCoversOneHost) {
-    const std::vector<int> here{0, 1, 4};
-    EXPECT_EQ(describe_other_hosts(std::vector{0, 1}, 2, nullptr), "");
-    EXPECT_EQ(describe_other_hosts(std::vector{0}, 2, nullptr), "PE 1 runs on another host, whose report covers it");
+    const std::vector<int> pes{0, 1, 4};
+    const PeRange here = PeRange::of(pes);
+    EXPECT_EQ(describe_other_hosts({0, 1, 2}, 2, nullptr), "");
+    EXPECT_EQ(describe_other_hosts(PeRange::one(0), 2, nullptr), "PE 1 runs on another host, whose report covers it");
     EXPECT_EQ(describe_other_hosts(here, 8, nullptr), "PEs 2-3,5-7 run on other hosts, whose reports cover them");
     const auto known = [](int pe) {
         if (pe == 3) return RemotePeState::lost;
