@@ -56,11 +56,17 @@ Result<RemotePeers::Link> RemotePeers::open(int pe) {
 // Without the lock: it may wait long for a silent peer, while other threads connect to theirs.
 void RemotePeers::close(const Link& link) { (void)named(link.transport).transport->destroy_queue(link.queue); }
 
-Result<void*> RemotePeers::map(int pe) {
+Result<void*> RemotePeers::map(int pe, const void* place) {
     const std::lock_guard guard(setup_lock_);
     const auto connection = connect(pe);
     if (!connection.ok()) return connection.status();
-    return named(connection.value().transport).transport->map(connection.value().remote);
+    Transport& transport = *named(connection.value().transport).transport;
+    auto address = transport.map(connection.value().remote);
+    if (address.ok() && address.value() == place) {
+        (void)transport.release_memory(connection.value().remote);
+        peers_.erase(place_of(pe));
+    }
+    return address;
 }
 
 void RemotePeers::forget(int pe) {

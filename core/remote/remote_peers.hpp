@@ -46,14 +46,15 @@ public:
     Result<Link> open(int pe);
     // Destroys the queue; cancels its outstanding operations.
     void close(const Link& link);
-    // Maps a peer's slice, for transports that map; needs no queue.
-    Result<void*> map(int pe);
+    // Maps a peer's slice, for transports that map; needs no queue. Where the transport finds the slice at `place`,
+    // this PE has mapped it by itself: nothing is kept for it.
+    Result<void*> map(int pe, const void* place);
 
     // The PE has died or finalized: its transport ends the outstanding operations to it, which then fail, and closes
     // the connection, also one that only the PE has used. Calls after the first success have no effect.
     void forget(int pe);
 
-    // Returns the PEs that a context has used, and the mapped ones.
+    // Returns the PEs that a context has used, and those that are mapped elsewhere.
     [[nodiscard]] std::vector<int> connected();
 
     // Drives progress of all transports in use; returns at once when another thread does.

@@ -86,25 +86,24 @@ void MappedSlices::init_control(std::uint64_t slice_bytes) {
     control.first_process_start = first.start;
 }
 
-Result<bool> MappedSlices::map_local_slices(const TransportMap& map, RemotePeers& peers) {
-    const auto local = job_.local_pes();
+Status MappedSlices::map_local_slices(const TransportMap& map, RemotePeers& peers) {
+    const PeRange local = job_.local_pes();
+    std::vector<std::byte*> slices;
     bool in_place = true;
-    local_slices_.assign(static_cast<std::size_t>(local.count), nullptr);
     for (int i = 0; i < local.count; ++i) {
-        std::byte*& slice = local_slices_[static_cast<std::size_t>(i)];
-        if (map.route(local.at(i)).maps()) {
-            auto address = peers.map(local.at(i));
-            if (!address.ok()) return address.status();
-            slice = static_cast<std::byte*>(address.value());
-        }
-        in_place = in_place && local.at(i) == local.at(0) + i && slice == memory_->slice(i);
+        std::byte* const place = memory_->slice(i);
+        auto address = map.route(local.at(i)).maps() ? peers.map(local.at(i), place) : Result<void*>(nullptr);
+        if (!address.ok()) return address.status();
+        slices.push_back(static_cast<std::byte*>(address.value()));
+        in_place = in_place && address.value() == place;
     }
-    return in_place;
+    if (!in_place) local_slices_ = std::move(slices);
+    return {};
 }
 
 // Mapped PEs get the fast path if they are consecutive and their slices are where the host's memory places them. Others
 // are found in the table of slices, a few nanoseconds later.
-void MappedSlices::fill_fast_map(bool in_place, bool maps_itself) {
+void MappedSlices::fill_fast_map(bool maps_itself) {
     fast_.heap = reinterpret_cast<std::uintptr_t>(heap_->base());
     fast_.heap_bytes = heap_->tail();  // the memory behind it belongs to the runtime
     if (statics_.same_on_all_pes()) {
@@ -112,7 +111,8 @@ void MappedSlices::fill_fast_map(bool in_place, bool maps_itself) {
         fast_.statics_bytes = statics_.image().bytes;
         fast_.statics_offset = statics_.offset();
     }
-    const auto local = job_.local_pes();
+    const PeRange local = job_.local_pes();
+    const bool in_place = local_slices_.empty() && local.at(local.count - 1) - local.at(0) == local.count - 1;
     fast_.peers = in_place ? memory_->slices() : heap_->base();
     fast_.stride = memory_->stride();
     fast_.copy = choose_block_copy();
@@ -122,15 +122,15 @@ void MappedSlices::fill_fast_map(bool in_place, bool maps_itself) {
 }
 
 Result<SharingPes> MappedSlices::map_peers(const TransportMap& map, RemotePeers& peers) {
-    const auto in_place = map_local_slices(map, peers);
-    if (!in_place.ok()) return in_place.status();
+    if (Status done = map_local_slices(map, peers); !done.ok()) return done;
     std::vector<bool> mapped;
-    for (const std::byte* slice : local_slices_) mapped.push_back(slice != nullptr);
+    for (const int pe : job_.local_pes()) mapped.push_back(slice_of(pe) != nullptr);
     auto sharing_pes = find_sharing_pes(job_.bootstrap(), job_.layout(), job_.my_pe(), std::move(mapped));
     if (!sharing_pes.ok()) return sharing_pes;
     const bool maps_itself = map.route(job_.my_pe()).maps();
-    if (maps_itself) local_slices_[static_cast<std::size_t>(job_.local_index())] = heap_->base();
-    fill_fast_map(in_place.value(), maps_itself);
+    if (maps_itself && !local_slices_.empty())
+        local_slices_[static_cast<std::size_t>(job_.local_index())] = heap_->base();
+    fill_fast_map(maps_itself);
     return sharing_pes;
 }
 
@@ -149,7 +149,8 @@ Status MappedSlices::restore_variables() {
 
 std::byte* MappedSlices::slice_of(int pe) const {
     if (!job_.is_local(pe)) return nullptr;
-    return local_slices_[static_cast<std::size_t>(job_.layout().local_index(pe))];
+    const int index = job_.layout().local_index(pe);
+    return local_slices_.empty() ? memory_->slice(index) : local_slices_[static_cast<std::size_t>(index)];
 }
 
 void* MappedSlices::mapped(int pe, std::uint64_t offset) const {

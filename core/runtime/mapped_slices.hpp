@@ -60,15 +60,15 @@ private:
     Status open_host_memory(std::uint64_t slice_bytes, const Settings& settings);
     [[nodiscard]] Result<SharedSegment> attach(const SegmentHandle& handle) const;
     void init_control(std::uint64_t slice_bytes);
-    // Returns whether the local PEs are consecutive and their slices are where the host's memory places them.
-    Result<bool> map_local_slices(const TransportMap& map, RemotePeers& peers);
-    void fill_fast_map(bool in_place, bool maps_itself);
+    Status map_local_slices(const TransportMap& map, RemotePeers& peers);
+    void fill_fast_map(bool maps_itself);
 
     JobMembership& job_;
     std::unique_ptr<HostMemory> memory_;
     std::unique_ptr<SymmetricHeap> heap_;
     StaticVariables statics_;
-    std::vector<std::byte*> local_slices_;  // of this host's PEs, by local index; null where not mapped
+    // Of this host's PEs, by local index; null where not mapped. Empty: all are where the host's memory places them.
+    std::vector<std::byte*> local_slices_;
     FastMap fast_;
 };
 

@@ -118,10 +118,10 @@ TEST_F(RuntimeTest, StartsAndEndsInOrder) {
         EXPECT_CALL(transport, connect(_));
         EXPECT_CALL(transport, import_memory(0, _));
         EXPECT_CALL(transport, map(_));
-        EXPECT_CALL(bootstrap, allgather(_, _));  // the mapped peers
-        EXPECT_CALL(bootstrap, barrier());        // the world's barrier exists
-        EXPECT_CALL(bootstrap, barrier());        // finish: all PEs have arrived
-        EXPECT_CALL(transport, release_memory(_));
+        EXPECT_CALL(transport, release_memory(_));  // it is where this PE has mapped it
+        EXPECT_CALL(bootstrap, allgather(_, _));    // the mapped peers
+        EXPECT_CALL(bootstrap, barrier());          // the world's barrier exists
+        EXPECT_CALL(bootstrap, barrier());          // finish: all PEs have arrived
         EXPECT_CALL(transport, deregister_memory(5));
     }
     auto started = start();
@@ -200,10 +200,16 @@ TEST_F(RuntimeTest, AFailedMappingFailsTheStart) {
 TEST_F(RuntimeTest, TheFastPathRejectsAMappingAtAnotherAddress) {
     static std::byte elsewhere[64];
     ON_CALL(*sources.transport, map(_)).WillByDefault(Return(static_cast<void*>(elsewhere)));
+    bool is_released = false;
+    ON_CALL(*sources.transport, release_memory(_)).WillByDefault([&is_released](std::uint64_t) {
+        is_released = true;
+        return Code::ok;
+    });
     auto started = start();
     ASSERT_TRUE(started.ok()) << started.status().message();
     // A PE's own slice is always at its own address.
     EXPECT_EQ(started.value()->slices().mapped(0, 0), started.value()->slices().heap().base());
+    EXPECT_FALSE(is_released) << "the mapping needs the imported memory";
 }
 
 TEST_F(RuntimeTest, DevicesOfATransportAreAssignedAndReleased) {
