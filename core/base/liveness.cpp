@@ -15,6 +15,7 @@
 #include <charconv>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace npushmem {
 
@@ -89,14 +90,8 @@ std::vector<pid_t> list_processes() {
 
 FileDescriptor open_pidfd(pid_t pid) { return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
-ProcessLiveness::ProcessLiveness(const std::vector<ProcessId>& processes, std::size_t max_watched)
-    : npes_(static_cast<int>(processes.size())), max_watched_(max_watched) {
-    const auto is_visible = [](const ProcessId& process) { return process.pid != 0; };
-    processes_.reserve(static_cast<std::size_t>(std::ranges::count_if(processes, is_visible)));
-    for (int pe = 0; pe < npes_; ++pe)
-        if (const ProcessId& process = processes[static_cast<std::size_t>(pe)]; is_visible(process))
-            processes_.push_back({.pe = pe, .id = process});
-}
+ProcessLiveness::ProcessLiveness(int npes, ProcessLookup process_of, std::size_t max_watched)
+    : npes_(npes), process_of_(std::move(process_of)), max_watched_(max_watched) {}
 
 std::size_t ProcessLiveness::affordable_pidfds() {
     constexpr rlim_t limit = 256;
@@ -105,34 +100,28 @@ std::size_t ProcessLiveness::affordable_pidfds() {
     return std::min(files.rlim_cur / 4, limit);
 }
 
-// The visible PEs are consecutive in most jobs, and waits check those of other hosts too.
-ProcessLiveness::Process* ProcessLiveness::find(int pe) {
-    if (processes_.empty() || pe < processes_.front().pe || pe > processes_.back().pe) return nullptr;
-    const auto guess = static_cast<std::size_t>(pe - processes_.front().pe);
-    if (guess < processes_.size() && processes_[guess].pe == pe) return &processes_[guess];
-    const auto found = std::ranges::lower_bound(processes_, pe, {}, &Process::pe);
-    return found != processes_.end() && found->pe == pe ? &*found : nullptr;
+ProcessLiveness::Watched* ProcessLiveness::find(int pe) {
+    const auto found = std::ranges::lower_bound(watched_, pe, {}, &Watched::pe);
+    return found != watched_.end() && found->pe == pe ? &*found : nullptr;
 }
 
 void ProcessLiveness::read_ends() {
     if (watched_count_ == 0) return;
     for (const Poller::Event& event : pidfds_.wait(0)) {
-        Process& process = *find(static_cast<int>(event.key));
-        process.ended = true;
-        process.pidfd.reset();
+        find(static_cast<int>(event.key))->pidfd.reset();
         --watched_count_;
     }
 }
 
 // A pidfd refers to the process that has the number when it is opened. is_alive() then says whether that is the PE.
-bool ProcessLiveness::check(Process& process) {
+bool ProcessLiveness::check(int pe, const ProcessId& process) {
     if (pidfds_.fd() < 0 && max_watched_ > 0)
         if (auto opened = Poller::open(); opened.ok()) pidfds_ = std::move(opened).value();
     FileDescriptor pidfd =
-        watched_count_ < max_watched_ && pidfds_.fd() >= 0 ? open_pidfd(process.id.pid) : FileDescriptor();
-    if (!is_alive(process.id)) return false;
-    if (pidfd.valid() && pidfds_.watch(pidfd.get(), static_cast<std::uint64_t>(process.pe)).ok()) {
-        process.pidfd = std::move(pidfd);
+        watched_count_ < max_watched_ && pidfds_.fd() >= 0 ? open_pidfd(process.pid) : FileDescriptor();
+    if (!is_alive(process)) return false;
+    if (pidfd.valid() && pidfds_.watch(pidfd.get(), static_cast<std::uint64_t>(pe)).ok()) {
+        watched_.insert(std::ranges::lower_bound(watched_, pe, {}, &Watched::pe), Watched{pe, std::move(pidfd)});
         ++watched_count_;
     }
     return true;
@@ -142,18 +131,20 @@ std::optional<int> ProcessLiveness::find_dead(const PeRange& pes) {
     const std::lock_guard guard(lock_);
     read_ends();
     bool all_watched = true;
-    for (int i = 0; i < pes.count; ++i) {
-        const Process* const process = find(pes.at(i));
-        if (process == nullptr || process->is_watched()) continue;
-        if (process->ended || !kernel_knows(process->id.pid)) return process->pe;
-        all_watched = false;
+    for (const int pe : pes) {
+        const ProcessId process = process_of(pe);
+        if (process.pid == 0) continue;
+        const Watched* const watched = find(pe);
+        if (watched != nullptr ? !watched->pidfd.valid() : !kernel_knows(process.pid)) return pe;
+        all_watched = all_watched && watched != nullptr;
     }
     if (all_watched) return std::nullopt;
     const auto count = static_cast<unsigned>(pes.count);
     for (unsigned step = 0, checks = 0; step < count && checks < checks_per_call; ++step) {
-        Process* const process = find(pes.at(static_cast<int>(next_++ % count)));
-        if (process == nullptr || process->is_watched()) continue;
-        if (!check(*process)) return process->pe;
+        const int pe = pes.at(static_cast<int>(next_++ % count));
+        const ProcessId process = process_of(pe);
+        if (process.pid == 0 || find(pe) != nullptr) continue;
+        if (!check(pe, process)) return pe;
         ++checks;
     }
     return std::nullopt;

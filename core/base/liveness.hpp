@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <mutex>
 #include <optional>
@@ -111,14 +112,18 @@ FileDescriptor open_pidfd(pid_t pid);
 // through pidfds, so that one system call finds the ends of all. It reads /proc for those that it cannot watch.
 class ProcessLiveness final : public Liveness {
 public:
-    // `processes[pe]` for every PE; pid 0: the process runs on another host and counts as alive. Watches at most
-    // `max_watched` processes.
-    explicit ProcessLiveness(const std::vector<ProcessId>& processes, std::size_t max_watched = affordable_pidfds());
+    // Returns the process of a PE of the job; pid 0: it runs on another host and counts as alive. Any thread.
+    using ProcessLookup = std::function<ProcessId(int pe)>;
+
+    // Watches at most `max_watched` processes. `npes` is the number of PEs of the job.
+    ProcessLiveness(int npes, ProcessLookup process_of, std::size_t max_watched = affordable_pidfds());
 
     // A quarter of the descriptors that this process may open, and at most 256.
     static std::size_t affordable_pidfds();
 
     [[nodiscard]] int npes() const { return npes_; }
+    // Returns the process of a PE if it is visible from here, else pid 0, also for numbers that no PE has.
+    [[nodiscard]] ProcessId process_of(int pe) const { return pe >= 0 && pe < npes_ ? process_of_(pe) : ProcessId{}; }
 
     // Detects an exited process at once, and a zombie that is watched. Detecting other zombies and reused numbers
     // requires a read of /proc per PE, so each call checks only some PEs, at a bounded cost, and the next call
@@ -128,28 +133,25 @@ public:
 private:
     static constexpr unsigned checks_per_call = 16;
 
-    struct Process {
+    struct Watched {
         int pe;
-        ProcessId id;
-        FileDescriptor pidfd = {};  // not open: not watched
-        bool ended = false;
-
-        [[nodiscard]] bool is_watched() const { return pidfd.valid(); }
+        FileDescriptor pidfd;  // not open: the process has ended
     };
 
-    // Returns null for a PE of another host.
-    [[nodiscard]] Process* find(int pe);
+    // Returns null for a PE that is not watched.
+    [[nodiscard]] Watched* find(int pe);
     void read_ends();
     // Returns whether the process is alive, which is watched from now on if the limits allow it.
-    bool check(Process& process);
+    bool check(int pe, const ProcessId& process);
 
     const int npes_;
+    const ProcessLookup process_of_;
     const std::size_t max_watched_;
     std::mutex lock_;
-    std::vector<Process> processes_;  // the visible ones, in order of PE; under lock_
-    Poller pidfds_;                   // keys: PEs; under lock_
-    std::size_t watched_count_ = 0;   // under lock_
-    unsigned next_ = 0;               // where the next walk begins; under lock_
+    std::vector<Watched> watched_;   // in order of PE; under lock_
+    Poller pidfds_;                  // keys: PEs; under lock_
+    std::size_t watched_count_ = 0;  // those that have not ended; under lock_
+    unsigned next_ = 0;              // where the next walk begins; under lock_
 };
 
 // Returns whether the failure of an operation means that its peer is lost, rather than this operation only.

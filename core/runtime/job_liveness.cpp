@@ -6,15 +6,12 @@
 #include <utility>
 
 #include "core/base/service_thread.hpp"
+#include "core/runtime/pe_table.hpp"
 
 namespace npushmem {
 
-JobLiveness::JobLiveness(const std::vector<ProcessId>& processes) : processes_(processes) {
-    const auto is_visible = [](const ProcessId& process) { return process.pid != 0; };
-    unreported_.reserve(static_cast<std::size_t>(std::ranges::count_if(processes, is_visible)));
-    for (std::size_t pe = 0; pe < processes.size(); ++pe)
-        if (is_visible(processes[pe])) unreported_.push_back(static_cast<int>(pe));
-}
+JobLiveness::JobLiveness(int npes, ProcessLiveness::ProcessLookup process_of)
+    : processes_(npes, std::move(process_of)) {}
 
 void JobLiveness::watch(int my_pe, ControlBlockLookup control, std::function<bool(std::uint64_t barriers)> any_departed,
                         std::function<std::uint64_t()> barriers) {
@@ -27,7 +24,13 @@ void JobLiveness::watch(int my_pe, ControlBlockLookup control, std::function<boo
 void JobLiveness::watch_unseen(std::vector<int> pes, std::function<bool(int pe)> has_ended) {
     unseen_ = std::move(pes);
     unseen_has_ended_ = std::move(has_ended);
-    unreported_.insert(unreported_.end(), unseen_.begin(), unseen_.end());
+}
+
+void JobLiveness::on_own_finding(std::function<bool(int pe)> listener) {
+    on_own_finding_ = std::move(listener);
+    unreported_ = unseen_;
+    for (int pe = 0; pe < processes_.npes() && on_own_finding_; ++pe)
+        if (processes_.process_of(pe).pid != 0) unreported_.push_back(pe);
 }
 
 std::optional<int> JobLiveness::ended_among(const PeRange& pes) {
@@ -221,15 +224,6 @@ HostOccupancy share_of(std::span<const PeRecord> records, const npushmem_host_id
     return {usable_cores(masks, quota), static_cast<int>(masks.size())};
 }
 
-// Returns the processes of this host's PEs; those of other hosts and PID namespaces are not visible here.
-std::vector<ProcessId> visible_processes(const PeTable& pes, const HostLayout& layout, int my_pe) {
-    std::vector<ProcessId> processes(static_cast<std::size_t>(pes.npes()));
-    for (const int pe : layout.pes_of(layout.host_of(my_pe)))
-        if (pes.traits(my_pe).sees_process_of(pes.traits(pe)))
-            processes[static_cast<std::size_t>(pe)] = pes.process(pe);
-    return processes;
-}
-
 }  // namespace
 
 double max_pes_per_core(std::span<const PeRecord> records) {
@@ -244,7 +238,13 @@ double max_pes_per_core(std::span<const PeRecord> records) {
 WaitServices::WaitServices(std::span<const PeRecord> records, const PeTable& pes, const HostLayout& layout, int my_pe)
     : share(share_of(records, records[static_cast<std::size_t>(my_pe)].host)),
       budget(choose_wait_budget(share)),
-      liveness(visible_processes(pes, layout, my_pe)),
+      // Processes of other hosts and PID namespaces are not visible here.
+      liveness(pes.npes(),
+               [&pes, &layout, my_pe](int pe) {
+                   const bool is_visible =
+                       layout.host_of(pe) == layout.host_of(my_pe) && pes.traits(my_pe).sees_process_of(pes.traits(pe));
+                   return is_visible ? pes.process(pe) : ProcessId{};
+               }),
       transport_waiter(budget, os, counters, &liveness, nullptr, &recorder),
       driving_waiter(budget, os, counters, &liveness, &progress, &recorder) {}
 

@@ -30,7 +30,7 @@ public:
     // A PE's control block, null for a PE of another host.
     using ControlBlockLookup = std::function<ControlBlock*(int pe)>;
 
-    explicit JobLiveness(const std::vector<ProcessId>& processes);
+    JobLiveness(int npes, ProcessLiveness::ProcessLookup process_of);
 
     // Finalized PEs are found too from now on. `barriers` returns the number of barriers that this PE has left, and
     // `any_departed` whether there may be PEs that this one misses after so many. Call it before the first wait.
@@ -55,8 +55,8 @@ public:
     // its death. Call it before the first wait.
     void survive_deaths() { survives_deaths_ = true; }
     // Then: sets the function that receives each PE that this PE has found dead by itself, possibly several times, and
-    // again after it has returned false. As on_dead(); it does not wait.
-    void on_own_finding(std::function<bool(int pe)> listener) { on_own_finding_ = std::move(listener); }
+    // again after it has returned false. As on_dead(); it does not wait. Set it after watch_unseen().
+    void on_own_finding(std::function<bool(int pe)> listener);
     [[nodiscard]] bool survives_deaths() const { return survives_deaths_; }
     // Other PEs have found this PE dead. Any thread.
     void learn_dead(int pe);
@@ -96,7 +96,8 @@ private:
     std::set<int> reported_dead_;  // by other PEs; under lost_lock_
     bool survives_deaths_ = false;
     std::mutex unreported_lock_;
-    std::vector<int> unreported_;  // the PEs whose ends can be found here and are not reported; under unreported_lock_
+    // With on_own_finding_: the PEs whose ends can be found here and are not reported. Under unreported_lock_.
+    std::vector<int> unreported_;
     std::mutex acknowledge_lock_;
     // The PEs that are not acknowledged, after each acknowledgement; the last one counts. Readers may still use the
     // earlier ones. Under acknowledge_lock_.
@@ -135,6 +136,7 @@ double max_pes_per_core(std::span<const PeRecord> records);
 
 // The parts that every Waiter refers to, kept together because they must outlive it.
 struct WaitServices {
+    // `pes` and `layout` outlive this.
     WaitServices(std::span<const PeRecord> records, const PeTable& pes, const HostLayout& layout, int my_pe);
     WaitServices(const WaitServices&) = delete;
     WaitServices& operator=(const WaitServices&) = delete;

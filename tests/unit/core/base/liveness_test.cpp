@@ -85,6 +85,10 @@ TEST(IsAlive, DistinguishesProcessesOfOneNumberByStartTime) {
     EXPECT_TRUE(is_alive(other)) << "start unknown";
 }
 
+ProcessLiveness::ProcessLookup lookup(const std::vector<ProcessId>& processes) {
+    return [processes](int pe) { return processes[static_cast<std::size_t>(pe)]; };
+}
+
 // The number of processes that may be watched.
 class ProcessLivenessWatching : public ::testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Processes, ProcessLivenessWatching, ::testing::Values(0, 1, 256));
@@ -93,7 +97,7 @@ TEST_P(ProcessLivenessWatching, NamesTheFirstDeadPeOfTheRange) {
     Child child;
     const auto process = identify_process(child.pid());
     ASSERT_TRUE(process.has_value());
-    ProcessLiveness liveness({this_process(), *process, {}, *process}, GetParam());
+    ProcessLiveness liveness(4, lookup({this_process(), *process, {}, *process}), GetParam());
     EXPECT_EQ(liveness.find_dead({0, 1, 4}), std::nullopt);
     EXPECT_EQ(liveness.find_dead({0, 1, 4}), std::nullopt) << "watched now, if it may be";
     child.become_zombie();
@@ -113,7 +117,7 @@ TEST_P(ProcessLivenessWatching, FindsEachOfManyWithinAWalk) {
         children.push_back(std::make_unique<Child>());
         processes.push_back(*identify_process(children.back()->pid()));
     }
-    ProcessLiveness liveness(processes, GetParam());
+    ProcessLiveness liveness(40, lookup(processes), GetParam());
     const PeRange all{0, 1, 40};
     // 16 checks per call.
     for (int call = 0; call < 3; ++call) ASSERT_EQ(liveness.find_dead(all), std::nullopt);
@@ -130,7 +134,7 @@ TEST_P(ProcessLivenessWatching, ANumberThatBelongsToAnotherProcessIsADeadPe) {
     Child child;
     ProcessId reused = *identify_process(child.pid());
     ++reused.start;
-    ProcessLiveness liveness({this_process(), reused}, GetParam());
+    ProcessLiveness liveness(2, lookup({this_process(), reused}), GetParam());
     EXPECT_EQ(liveness.find_dead({0, 1, 2}), 1);
     EXPECT_EQ(liveness.find_dead({0, 1, 2}), 1) << "it is not watched";
 }
@@ -145,7 +149,7 @@ TEST(ProcessLiveness, WatchesAsManyAsItMayAndReleasesThem) {
     const ProcessId process = *identify_process(child.pid());
     const std::size_t before = open_descriptors();
     {
-        ProcessLiveness liveness(std::vector<ProcessId>(8, process), 5);
+        ProcessLiveness liveness(8, lookup(std::vector<ProcessId>(8, process)), 5);
         EXPECT_EQ(open_descriptors(), before) << "none before the first check";
         EXPECT_EQ(liveness.find_dead({0, 1, 8}), std::nullopt);
         EXPECT_EQ(open_descriptors(), before + 5 + 1) << "and one that waits for all";

@@ -12,6 +12,10 @@ namespace npushmem {
 
 namespace {
 
+ProcessLiveness::ProcessLookup lookup(const std::vector<ProcessId>& processes) {
+    return [processes](int pe) { return processes[static_cast<std::size_t>(pe)]; };
+}
+
 // PE 0 of four queries. All "processes" are this one; dead ones are an earlier run of it.
 class JobLivenessTest : public ::testing::Test {
 protected:
@@ -22,7 +26,7 @@ protected:
     void watch(const std::vector<int>& died) {
         std::vector<ProcessId> processes(4, this_process());
         for (const int pe : died) processes[static_cast<std::size_t>(pe)].start += 1;
-        liveness.emplace(processes);
+        liveness.emplace(4, lookup(processes));
         liveness->watch(
             0, [this](int pe) { return unmapped.contains(pe) ? nullptr : &blocks[static_cast<std::size_t>(pe)]; },
             [this](std::uint64_t) { return any_departed; }, [this] { return barriers; });
@@ -77,7 +81,7 @@ TEST_F(JobLivenessTest, TellsTheListenerWhichPeHasDied) {
 }
 
 TEST_F(JobLivenessTest, FindsTheEndOfAPeWhoseProcessIsNotVisible) {
-    liveness.emplace(std::vector<ProcessId>{this_process(), {}, {}, this_process()});
+    liveness.emplace(4, lookup({this_process(), {}, {}, this_process()}));
     liveness->watch(
         0, [this](int pe) { return &block(pe); }, [](std::uint64_t) { return false; }, [this] { return barriers; });
     int ended = -1;
@@ -270,7 +274,7 @@ TEST_F(JobLivenessTest, ADepartureIsFoundWhenTheBarrierCountHasWrapped) {
 TEST_F(JobLivenessTest, ChecksProcessesOnlyBeforeItWatches) {
     std::vector<ProcessId> processes(2, this_process());
     processes[1].start += 1;
-    JobLiveness early(processes);
+    JobLiveness early(2, lookup(processes));
     EXPECT_EQ(early.find_dead({0, 1, 2}), 1);
 }
 
