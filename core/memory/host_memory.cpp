@@ -79,10 +79,10 @@ Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, 
                        .local_pes = static_cast<std::uint32_t>(local_pes),
                        .slice_bytes = slice_bytes,
                        .stride = memory.stride_,
-                       .record_bytes = 0,
                        .first_departure = no_departure,
                        .commit_allowance = 0,
-                       .table_bytes = 0};
+                       .published = {},
+                       .published_end = sizeof(Header)};
     memory.segment_.share_allowance(memory.header().commit_allowance);
     // Now, before the PEs commit all at once, one check allows their first commits.
     if (Status allowed = memory.segment_.commit(0, sizeof(Header)); !allowed.ok()) return allowed;
@@ -107,33 +107,21 @@ Result<HostMemory> HostMemory::join(Result<SharedSegment> attached, const Segmen
     return memory;
 }
 
-Status HostMemory::publish_at(std::uint64_t offset, std::span<const std::byte> data, const char* what,
-                              std::uint64_t& published_bytes) {
+Status HostMemory::publish(Publication what, std::span<const std::byte> data) {
+    const std::uint64_t offset = rounded_up(header().published_end, 64);
     if (data.size() > buffers_offset - offset)
-        return {Code::range, fmt::format("a {} of {} for the PEs of this host exceeds {}", what,
-                                         format_size(data.size()), format_size(buffers_offset - offset))};
+        return {Code::range, fmt::format("data of {} for the PEs of this host exceeds {}", format_size(data.size()),
+                                         format_size(buffers_offset - offset))};
     if (Status committed = segment_.commit(offset, data.size()); !committed.ok()) return committed;
     std::ranges::copy(data, segment_.base() + offset);
-    published_bytes = data.size();
+    header().published[static_cast<std::size_t>(what)] = {offset, data.size()};
+    header().published_end = offset + data.size();
     return {};
 }
 
-std::span<const std::byte> HostMemory::published_at(std::uint64_t offset, std::uint64_t published_bytes) const {
-    return {segment_.base() + offset, std::min(published_bytes, buffers_offset - offset)};
-}
-
-Status HostMemory::publish(std::span<const std::byte> record) {
-    return publish_at(record_offset, record, "record", header().record_bytes);
-}
-
-std::span<const std::byte> HostMemory::published() const { return published_at(record_offset, header().record_bytes); }
-
-Status HostMemory::publish_table(std::span<const std::byte> table) {
-    return table.empty() ? Status{} : publish_at(table_offset(), table, "table", header().table_bytes);
-}
-
-std::span<const std::byte> HostMemory::published_table() const {
-    return published_at(table_offset(), header().table_bytes);
+std::span<const std::byte> HostMemory::published(Publication what) const {
+    const Range& range = header().published[static_cast<std::size_t>(what)];
+    return {segment_.base() + range.offset, range.bytes};
 }
 
 void HostMemory::record_departure(std::uint64_t last_barrier) {

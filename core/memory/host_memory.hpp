@@ -2,9 +2,9 @@
 // The symmetric memory of all PEs of one host: one shared segment with one slice per PE, so that the address of a
 // peer's copy of an object can be computed:
 //
-//     | header, record, table | slice of local PE 0 | slice of local PE 1 | ... |
-//                             ^ control block | symmetric objects ... | teams | the executable's variables
-//                             (SymmetricGlobals)
+//     | header, publications | slice of local PE 0 | slice of local PE 1 | ... |
+//                            ^ control block | symmetric objects ... | teams | the executable's variables
+//                            (SymmetricGlobals)
 //
 //     address on local PE k of the object at `offset` = slices() + k * stride() + offset
 #pragma once
@@ -70,15 +70,12 @@ public:
     // Describes a slice to the transports, which make it accessible.
     [[nodiscard]] npushmem_memory describe_slice(int local_pe, std::uint64_t slice_bytes) const;
 
-    // A record from the host's first PE to the others, in the free space of the header. Only the first PE calls
-    // `publish`; the others may read it after a barrier. Fails with Code::range when the record exceeds that space.
-    Status publish(std::span<const std::byte> record);
-    [[nodiscard]] std::span<const std::byte> published() const;
-
-    // The same for a table that stays as long as the memory: the PEs of the host read this one instead of keeping one
-    // each. It follows the record, so there is no other record after it. Nothing is published if this fails.
-    Status publish_table(std::span<const std::byte> table);
-    [[nodiscard]] std::span<const std::byte> published_table() const;
+    // What PEs publish for all PEs of the host, in the free space of the header, for as long as the memory exists: so
+    // not every PE keeps its own. One PE publishes at a time, and each of these at most once; the others may read it
+    // after a barrier, and read nothing if it is not published. Fails with Code::range when the space does not suffice.
+    enum class Publication { processes, nics, endpoints };
+    Status publish(Publication what, std::span<const std::byte> data);
+    [[nodiscard]] std::span<const std::byte> published(Publication what) const;
 
     // Shows PEs that do not see this PE's process that it lives, from now until it ends; and whether such a PE does.
     Status show_life(int local_pe) { return segment_.hold(local_pe); }
@@ -116,29 +113,27 @@ public:
 private:
     friend Result<std::optional<HostMemoryLayout>> read_host_memory_layout(int descriptor);
 
+    struct Range {
+        std::uint64_t offset;
+        std::uint64_t bytes;
+    };
     struct Header {
         std::uint64_t magic;
         std::uint32_t version;
         std::uint32_t local_pes;
         std::uint64_t slice_bytes;
         std::uint64_t stride;
-        std::uint64_t record_bytes;
         std::uint64_t first_departure;   // the lowest last barrier of a PE that has finalized
         std::uint64_t commit_allowance;  // see SharedSegment::share_allowance
-        std::uint64_t table_bytes;       // published
+        Range published[3];              // by Publication, one behind the other
+        std::uint64_t published_end;
     };
-    static constexpr std::uint64_t record_offset = 4096;
     static constexpr std::uint64_t buffers_offset = header_bytes / 2;
 
     HostMemory(SharedSegment segment, std::uint64_t stride) : segment_(std::move(segment)), stride_(stride) {}
-    // In the header's free space. `published_bytes` is one of the header's numbers, `what` names the data in messages.
-    Status publish_at(std::uint64_t offset, std::span<const std::byte> data, const char* what,
-                      std::uint64_t& published_bytes);
-    [[nodiscard]] std::span<const std::byte> published_at(std::uint64_t offset, std::uint64_t published_bytes) const;
     [[nodiscard]] static std::uint64_t buffer_offset(int local_pe) {
         return buffers_offset + static_cast<std::uint64_t>(local_pe) * sizeof(BufferFile);
     }
-    [[nodiscard]] std::uint64_t table_offset() const { return rounded_up(record_offset + header().record_bytes, 4096); }
     [[nodiscard]] std::atomic_ref<std::uint64_t> first_departure() const {
         return std::atomic_ref<std::uint64_t>(header().first_departure);
     }

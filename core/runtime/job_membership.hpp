@@ -38,6 +38,8 @@ public:
     [[nodiscard]] std::span<const PeRecord> records() const { return records_; }
     void discard_records() { records_ = std::vector<PeRecord>(); }
     [[nodiscard]] const PeTable& pes() const { return pes_; }
+    // From now on pes() uses this copy of its bytes, in memory of the host; while that exists.
+    void share_pes(std::span<const std::byte> copy) { pes_.use_copy(copy); }
     [[nodiscard]] const barrier::Tuning& tuning() const { return tuning_; }
     [[nodiscard]] const HostLayout& layout() const { return layout_; }
     // Returns the PEs of this PE's host, in order.

@@ -254,13 +254,12 @@ Status JobTransports::exchange_endpoints(const npushmem_memory& slice) {
 }
 
 Status JobTransports::publish_endpoints(HostMemory& memory) {
-    return memory.publish_table(peer_addresses_.gathered().view());
+    return memory.publish(HostMemory::Publication::endpoints, peer_addresses_.gathered().view());
 }
 
 void JobTransports::share_endpoints(const HostMemory& memory) {
-    const auto table = memory.published_table();
-    if (!table.empty() && table.size() == peer_addresses_.gathered().view().size())
-        peer_addresses_.gathered().use_copy(table);
+    const auto published = memory.published(HostMemory::Publication::endpoints);
+    if (!published.empty()) peer_addresses_.gathered().use_copy(published);
 }
 
 std::uint64_t JobTransports::id_of(int transport) const {

@@ -38,6 +38,8 @@ Status MappedSlices::open_host_memory(std::uint64_t slice_bytes, const Settings&
         if (!made.ok()) return made.status();
         memory_ = std::make_unique<HostMemory>(std::move(made).value());
         handle = memory_->handle();
+        // Without room each PE keeps its own copy.
+        (void)memory_->publish(HostMemory::Publication::processes, job_.pes().view());
         if (Status sent = job_.process_spaces().send(memory_->descriptor()); !sent.ok()) return sent;
     }
     auto handles = gather(job_.bootstrap(), handle);
@@ -48,6 +50,7 @@ Status MappedSlices::open_host_memory(std::uint64_t slice_bytes, const Settings&
         if (!joined.ok()) return joined.status();
         memory_ = std::make_unique<HostMemory>(std::move(joined).value());
     }
+    if (const auto pes = memory_->published(HostMemory::Publication::processes); !pes.empty()) job_.share_pes(pes);
     if (settings.huge_pages) memory_->use_huge_pages();
     const bool hidden = std::ranges::any_of(local, [this](int pe) { return !job_.sees_process_of(pe); });
     return hidden ? memory_->show_life(job_.local_index()) : Status{};

@@ -225,7 +225,7 @@ Result<NicClaims::Outcome> NicStep::assign(const std::vector<int>& users, const 
 
 // Passes the NICs that the host's first PE assigned to this one on to the transport.
 Status NicStep::apply_own(const NamedTransport& user, std::span<const npushmem_device> devices, Outcome& into) const {
-    auto assignment = topology::assignment_from(memory.published());
+    auto assignment = topology::assignment_from(memory.published(HostMemory::Publication::nics));
     if (!assignment.ok()) return assignment.status();
     auto& pes = assignment.value().pes;
     const auto own = std::find_if(pes.begin(), pes.end(),
@@ -262,7 +262,10 @@ Result<NicStep::Outcome> NicStep::run() {
         if (!chosen.ok()) return chosen.status();
         out.claims = std::move(chosen.value().claims);
         out.warning = std::move(chosen.value().warning);
-        if (Status posted = memory.publish(topology::to_bytes(chosen.value().assignment)); !posted.ok()) return posted;
+        if (Status posted =
+                memory.publish(HostMemory::Publication::nics, topology::to_bytes(chosen.value().assignment));
+            !posted.ok())
+            return posted;
     }
     if (Status done = bootstrap.barrier(); !done.ok()) return done;
     if (has_nics)

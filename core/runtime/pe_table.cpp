@@ -31,7 +31,7 @@ std::vector<bool> pes_with_shared_process(std::span<const PeRecord> records) {
 
 }  // namespace
 
-PeTable::PeTable(std::span<const PeRecord> records) {
+PeTable::PeTable(std::span<const PeRecord> records) : npes_(static_cast<int>(records.size())) {
     const std::vector<bool> shares_process = pes_with_shared_process(records);
     const auto key_of = [&](std::size_t pe) {
         const PeRecord& record = records[pe];

@@ -13,29 +13,30 @@ namespace {
 
 constexpr std::uint64_t slice_of_test = 1 << 20;
 
-TEST(HostMemory, ThePesOfAHostReadTheRecordAndTheTableOfTheFirst) {
+TEST(HostMemory, ThePesOfAHostReadWhatOneOfThemPublishes) {
     auto first = HostMemory::create(slice_of_test, 2, "");
     ASSERT_TRUE(first.ok()) << first.status().message();
     auto second =
         HostMemory::join(SharedSegment::attach(first.value().handle()), first.value().handle(), slice_of_test, 2);
     ASSERT_TRUE(second.ok()) << second.status().message();
-    EXPECT_TRUE(second.value().published_table().empty());
+    EXPECT_TRUE(second.value().published(HostMemory::Publication::endpoints).empty());
 
-    const std::vector<std::byte> record(5000, std::byte{0x11});
-    const std::vector<std::byte> table(100000, std::byte{0x5a});
-    ASSERT_TRUE(first.value().publish(record).ok());
-    ASSERT_TRUE(first.value().publish_table(table).ok());
-    EXPECT_TRUE(std::ranges::equal(second.value().published(), record));
-    EXPECT_TRUE(std::ranges::equal(second.value().published_table(), table));
+    const std::vector<std::byte> nics(5000, std::byte{0x11});
+    const std::vector<std::byte> endpoints(100000, std::byte{0x5a});
+    ASSERT_TRUE(first.value().publish(HostMemory::Publication::nics, nics).ok());
+    ASSERT_TRUE(second.value().publish(HostMemory::Publication::endpoints, endpoints).ok());
+    EXPECT_TRUE(std::ranges::equal(second.value().published(HostMemory::Publication::nics), nics));
+    EXPECT_TRUE(std::ranges::equal(first.value().published(HostMemory::Publication::endpoints), endpoints));
+    EXPECT_TRUE(first.value().published(HostMemory::Publication::processes).empty());
 }
 
-TEST(HostMemory, ATableThatIsTooLargeIsNotPublished) {
+TEST(HostMemory, DataThatIsTooLargeIsNotPublished) {
     auto memory = HostMemory::create(slice_of_test, 1, "");
     ASSERT_TRUE(memory.ok()) << memory.status().message();
-    const Status refused = memory.value().publish_table(std::vector<std::byte>(32 << 20));
+    const Status refused = memory.value().publish(HostMemory::Publication::endpoints, std::vector<std::byte>(32 << 20));
     EXPECT_EQ(refused.code(), Code::range);
-    EXPECT_THAT(refused.message(), ::testing::HasSubstr("a table of 32 MiB"));
-    EXPECT_TRUE(memory.value().published_table().empty());
+    EXPECT_THAT(refused.message(), ::testing::HasSubstr("data of 32 MiB"));
+    EXPECT_TRUE(memory.value().published(HostMemory::Publication::endpoints).empty());
 }
 
 // All PEs finalize after the same barrier at the end of a job: a PE that is still in it misses none of them.

@@ -38,6 +38,17 @@ TEST(PeTable, HoldsProcessAndTraitsOfEveryPe) {
     EXPECT_EQ(&pes.traits(0), &pes.traits(1)) << "equal traits are kept once";
 }
 
+TEST(PeTable, UsesACopyOfItsEntries) {
+    PeTable pes(sample_records(4));
+    EXPECT_EQ(pes.view().size(), 4 * 16U);
+    const PeTable other(sample_records(4));
+    pes.use_copy(other.view());
+    EXPECT_EQ(pes.view().data(), other.view().data());
+    EXPECT_EQ(pes.npes(), 4);
+    EXPECT_EQ(pes.process(3).pid, 103);
+    EXPECT_EQ(pes.traits(3).host_name, "one");
+}
+
 TEST(PeTable, FindsPesOfOneProcess) {
     auto records = sample_records(5);
     records[4].process = records[1].process;
