@@ -96,6 +96,8 @@ public:
     // there is memory for it; after a further collective all PEs share it.
     Status publish_endpoints(HostMemory& memory);
     void share_endpoints(const HostMemory& memory);
+    // Forgets them instead, for a PE that connects to none.
+    void discard_endpoints() { peer_addresses_ = {}; }
     // Finds the transport of every PE. Lost peers are reported to `waiting`, which outlives this.
     Status build_map(WaitServices& waiting, Duration timeout);
 

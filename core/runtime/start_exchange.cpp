@@ -15,17 +15,25 @@
 namespace npushmem {
 
 Result<GatheredBytes> GatheredBytes::gather(Bootstrap& bootstrap, std::span<const std::byte> mine) {
-    auto lengths = npushmem::gather(bootstrap, static_cast<std::uint32_t>(mine.size()));
+    const auto length = static_cast<Length>(mine.size());
+    const auto lengths = npushmem::gather(bootstrap, length);
     if (!lengths.ok()) return lengths.status();
     GatheredBytes all;
-    all.lengths_ = std::move(lengths).value();
-    all.stride_ = *std::max_element(all.lengths_.begin(), all.lengths_.end());
-    all.bytes_.resize(all.stride_ * all.lengths_.size());
-    Bytes padded(mine.begin(), mine.end());
-    padded.resize(all.stride_);
+    all.stride_ = sizeof length + *std::ranges::max_element(lengths.value());
+    all.bytes_.resize(all.stride_ * lengths.value().size());
+    Bytes padded(all.stride_);
+    std::memcpy(padded.data(), &length, sizeof length);
+    std::ranges::copy(mine, padded.begin() + sizeof length);
     Status gathered = bootstrap.allgather(padded, all.bytes_);
     if (!gathered.ok()) return gathered;
     return all;
+}
+
+std::span<const std::byte> GatheredBytes::of(int pe) const {
+    const auto row = view().subspan(static_cast<std::size_t>(pe) * stride_, stride_);
+    Length length = 0;
+    std::memcpy(&length, row.data(), sizeof length);
+    return row.subspan(sizeof length, std::min<std::size_t>(length, stride_ - sizeof length));
 }
 
 Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, const StaticVariablesRecord& statics) {

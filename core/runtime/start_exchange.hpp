@@ -32,16 +32,14 @@ requires std::is_trivially_copyable_v<Plain> Result<std::vector<Plain>> gather(B
     return all;
 }
 
-// Gathers a byte string of any length from every PE. Strings are padded to the longest, which needs one more round to
-// learn its length.
+// Gathers a byte string of any length from every PE. Each has its length before it and is padded to the longest, which
+// needs one more round to learn its length.
 class GatheredBytes {
 public:
     static Result<GatheredBytes> gather(Bootstrap& bootstrap, std::span<const std::byte> mine);
-    [[nodiscard]] std::span<const std::byte> of(int pe) const {
-        return view().subspan(static_cast<std::size_t>(pe) * stride_, lengths_[static_cast<std::size_t>(pe)]);
-    }
+    [[nodiscard]] std::span<const std::byte> of(int pe) const;
 
-    // All strings, each padded.
+    // All strings as they were gathered.
     [[nodiscard]] std::span<const std::byte> view() const { return shared_.empty() ? bytes_ : shared_; }
     // Keeps a copy of view() that outlives this, instead of its own.
     void use_copy(std::span<const std::byte> copy) {
@@ -50,8 +48,9 @@ public:
     }
 
 private:
+    using Length = std::uint32_t;
+
     std::size_t stride_ = 0;
-    std::vector<std::uint32_t> lengths_;
     Bytes bytes_;
     std::span<const std::byte> shared_;
 };

@@ -266,14 +266,8 @@ Status Startup::assign_nics() {
 }
 
 Status Startup::exchange_endpoints() {
-    HostMemory& memory = parts_.slices->host_memory();
-    const npushmem_memory slice = memory.describe_slice(parts_.job->local_index(), parts_.slices->heap().bytes());
-    if (Status exchanged = parts_.transports->exchange_endpoints(slice); !exchanged.ok()) return exchanged;
-    if (parts_.job->local_index() != 0) return {};
-    if (const Status published = parts_.transports->publish_endpoints(memory); !published.ok())
-        parts_.log->line(LogLevel::debug, "start",
-                         "each PE of this host keeps the addresses of all transports: " + published.message());
-    return {};
+    return parts_.transports->exchange_endpoints(
+        parts_.slices->host_memory().describe_slice(parts_.job->local_index(), parts_.slices->heap().bytes()));
 }
 
 Status Startup::build_map() {
@@ -288,8 +282,15 @@ Status Startup::map_peers() {
     auto sharing_pes = parts_.slices->map_peers(parts_.transports->map(), parts_.transports->remote_peers());
     if (!sharing_pes.ok()) return sharing_pes.status();
     sharing_pes_ = std::move(sharing_pes).value();
-    // map_peers() has exchanged data after exchange_endpoints(), so the host's copy is complete.
-    parts_.transports->share_endpoints(parts_.slices->host_memory());
+    if (sharing_pes_.all_map_all) {
+        // The PE itself may be one that it does not map.
+        if (maps_all_pes(parts_)) parts_.transports->discard_endpoints();
+        return {};
+    }
+    if (parts_.job->local_index() != 0) return {};
+    if (const Status published = parts_.transports->publish_endpoints(parts_.slices->host_memory()); !published.ok())
+        parts_.log->line(LogLevel::debug, "start",
+                         "each PE of this host keeps the addresses of all transports: " + published.message());
     return {};
 }
 
@@ -339,6 +340,7 @@ Status Startup::make_world() {
     keep_kernel_records(parts_);
     // The barrier's state must exist on every PE before the first signal; from here on the world's barrier is used.
     if (Status done = job.bootstrap().barrier(); !done.ok()) return done;
+    parts_.transports->share_endpoints(slices.host_memory());
     return parts_.teams->world().sync();
 }
 

@@ -129,6 +129,8 @@ TEST_F(RuntimeTest, StartsAndEndsInOrder) {
     Runtime& runtime = *started.value();
     EXPECT_EQ(runtime.npes(), 1);
     EXPECT_EQ(runtime.slices().fast_map().all_mapped, 1U);
+    EXPECT_TRUE(runtime.slices().host_memory().published(HostMemory::Publication::endpoints).empty())
+        << "no PE connects to another";
     EXPECT_EQ(sources.seen.npes, 1);
     EXPECT_THAT(runtime.reports().map_text(), HasSubstr("pe 0: mock, mapped (mapped)"));
     EXPECT_TRUE(runtime.synchronization().barrier_all().ok());
@@ -319,6 +321,19 @@ TEST_F(RuntimeTest, TheNpuIsCheckedAndItsBarrierChosenBySettings) {
     EXPECT_TRUE(device.value()->config().hooks);
     EXPECT_EQ(device.value()->config().barrier.radix, 4);
     EXPECT_TRUE(started.value()->finish().ok());
+}
+
+TEST_F(RuntimeTest, APeThatATransportServesWithoutMappingKeepsItsEndpoint) {
+    MockTransport& transport = *sources.transport;
+    ON_CALL(transport, reach(_)).WillByDefault(Return(Reach{NPUSHMEM_CAP_PUT, 0, 0, "far"}));
+    ON_CALL(transport, put(_, _, _)).WillByDefault(Return(Code::ok));
+    auto started = start();
+    ASSERT_TRUE(started.ok()) << started.status().message();
+    EXPECT_CALL(transport, import_memory(0, ::testing::SizeIs(sizeof(void*))));  // the handle of mapping()
+    const std::uint64_t source = 0;
+    const Status put = started.value()->transports().remote().put(0, control_bytes, &source, sizeof source,
+                                                                  RemoteAccess::Completion::local);
+    EXPECT_TRUE(put.ok()) << put.message();
 }
 
 // A transport that cannot map serves the PE itself. Kernels still use their own memory directly, and no transport.
