@@ -2,7 +2,7 @@
 #include "core/runtime/job_liveness.hpp"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "core/base/service_thread.hpp"
@@ -211,32 +211,47 @@ bool DelayedTask::wait_for_cancel(std::chrono::milliseconds limit) const {
 
 namespace {
 
-// Counts the PEs that share cores with this one: those of the same machine that share memory, whichever host they
-// emulate.
-HostOccupancy share_of(std::span<const PeRecord> records, const npushmem_host_id& here) {
-    std::vector<CpuMask> masks;
-    double quota = 0;
-    for (const PeRecord& record : records) {
-        if (record.host.machine != here.machine || record.host.space != here.space) continue;
-        masks.push_back(record.affinity());
-        quota = std::max(quota, record.cpu_quota);
+// Counts the PEs that share the cores of a machine: those that share memory, whichever host they emulate.
+class CoreUse {
+public:
+    void add(const HostFacts& facts) {
+        CpuMask mask = facts.affinity();
+        if (masks_.empty() || masks_.back() != mask) masks_.push_back(std::move(mask));
+        quota_ = std::max(quota_, facts.cpu_quota);
+        ++pes_;
     }
-    return {usable_cores(masks, quota), static_cast<int>(masks.size())};
+    [[nodiscard]] HostOccupancy occupancy() const { return {usable_cores(masks_, quota_), pes_}; }
+
+private:
+    std::vector<CpuMask> masks_;
+    double quota_ = 0;
+    int pes_ = 0;
+};
+
+HostOccupancy share_of(const PeRecords& records, const npushmem_host_id& here) {
+    CoreUse use;
+    for (std::size_t pe = 0; pe < records.pes.size(); ++pe) {
+        const npushmem_host_id& host = records.pes[pe].host;
+        if (host.machine == here.machine && host.space == here.space) use.add(records.facts_of(pe));
+    }
+    return use.occupancy();
 }
 
 }  // namespace
 
-double max_pes_per_core(std::span<const PeRecord> records) {
+double max_pes_per_core(const PeRecords& records) {
+    std::map<std::pair<std::uint64_t, std::uint64_t>, CoreUse> machines;
+    for (std::size_t pe = 0; pe < records.pes.size(); ++pe) {
+        const npushmem_host_id& host = records.pes[pe].host;
+        machines[{host.machine, host.space}].add(records.facts_of(pe));
+    }
     double max = 0;
-    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
-    for (const PeRecord& record : records)
-        if (seen.emplace(record.host.machine, record.host.space).second)
-            max = std::max(max, share_of(records, record.host).pes_per_core());
+    for (const auto& [machine, use] : machines) max = std::max(max, use.occupancy().pes_per_core());
     return max;
 }
 
-WaitServices::WaitServices(std::span<const PeRecord> records, const PeTable& pes, const HostLayout& layout, int my_pe)
-    : share(share_of(records, records[static_cast<std::size_t>(my_pe)].host)),
+WaitServices::WaitServices(const PeRecords& records, const PeTable& pes, const HostLayout& layout, int my_pe)
+    : share(share_of(records, records.pes[static_cast<std::size_t>(my_pe)].host)),
       budget(choose_wait_budget(share)),
       // Processes of other hosts and PID namespaces are not visible here.
       liveness(pes.npes(),

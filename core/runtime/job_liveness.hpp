@@ -132,12 +132,12 @@ private:
 
 // Returns the PEs per core of the most crowded machine of the job. The number is the same on every PE, for choices that
 // all PEs must make alike.
-double max_pes_per_core(std::span<const PeRecord> records);
+double max_pes_per_core(const PeRecords& records);
 
 // The parts that every Waiter refers to, kept together because they must outlive it.
 struct WaitServices {
     // `pes` and `layout` outlive this.
-    WaitServices(std::span<const PeRecord> records, const PeTable& pes, const HostLayout& layout, int my_pe);
+    WaitServices(const PeRecords& records, const PeTable& pes, const HostLayout& layout, int my_pe);
     WaitServices(const WaitServices&) = delete;
     WaitServices& operator=(const WaitServices&) = delete;
 

@@ -20,15 +20,14 @@ Status JobMembership::exchange_records(const Settings& settings, const StaticVar
     tuning_ = std::move(tuning).value();
     auto mine = make_pe_record(settings, tuning_.hash(), statics);
     if (!mine.ok()) return mine.status();
-    auto all = gather(*bootstrap_, mine.value());
+    auto all = exchange_pe_records(*bootstrap_, mine.value());
     if (!all.ok()) return all.status();
     records_ = std::move(all).value();
-    if (Status same = check_pe_records(records_, my_pe_); !same.ok()) return same;
-    auto spaces = ProcessSpaces::join(*bootstrap_, records_, my_pe_, settings);
+    auto spaces = ProcessSpaces::join(*bootstrap_, records_.pes, my_pe_, settings);
     if (!spaces.ok()) return spaces.status();
     spaces_ = std::move(spaces).value();
     std::vector<npushmem_host_id> identities;
-    for (const auto& record : records_) identities.push_back(record.host);
+    for (const auto& record : records_.pes) identities.push_back(record.host);
     layout_ = HostLayout(identities);
     pes_ = PeTable(records_);
     return {};

@@ -35,8 +35,8 @@ public:
     [[nodiscard]] int npes() const { return npes_; }
     [[nodiscard]] Bootstrap& bootstrap() const { return *bootstrap_; }
     // Until the end of the start; empty afterwards.
-    [[nodiscard]] std::span<const PeRecord> records() const { return records_; }
-    void discard_records() { records_ = std::vector<PeRecord>(); }
+    [[nodiscard]] const PeRecords& records() const { return records_; }
+    void discard_records() { records_ = {}; }
     [[nodiscard]] const PeTable& pes() const { return pes_; }
     // From now on pes() uses this copy of its bytes, in memory of the host; while that exists.
     void share_pes(std::span<const std::byte> copy) { pes_.use_copy(copy); }
@@ -66,7 +66,7 @@ private:
     std::unique_ptr<Bootstrap> bootstrap_;
     int my_pe_;
     int npes_;
-    std::vector<PeRecord> records_;
+    PeRecords records_;
     PeTable pes_;
     ProcessSpaces spaces_;
     barrier::Tuning tuning_;

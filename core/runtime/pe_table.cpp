@@ -31,22 +31,23 @@ std::vector<bool> pes_with_shared_process(std::span<const PeRecord> records) {
 
 }  // namespace
 
-PeTable::PeTable(std::span<const PeRecord> records) : npes_(static_cast<int>(records.size())) {
-    const std::vector<bool> shares_process = pes_with_shared_process(records);
+PeTable::PeTable(const PeRecords& records) : npes_(static_cast<int>(records.pes.size())) {
+    const std::vector<bool> shares_process = pes_with_shared_process(records.pes);
     const auto key_of = [&](std::size_t pe) {
-        const PeRecord& record = records[pe];
+        const PeRecord& record = records.pes[pe];
         return std::tuple(record.host.machine, record.host.space, record.host.emulated, record.host.user,
-                          record.process_space, std::string_view(record.host_name), record.statics.identity,
-                          record.statics.bytes, record.statics.state, bool{shares_process[pe]});
+                          record.process_space, std::string_view(records.facts_of(pe).host_name),
+                          record.statics.identity, record.statics.bytes, record.statics.state,
+                          bool{shares_process[pe]});
     };
     std::map<decltype(key_of(0)), std::uint32_t> number_of;
-    pes_.reserve(records.size());
-    for (std::size_t pe = 0; pe < records.size(); ++pe) {
-        const PeRecord& record = records[pe];
+    pes_.reserve(records.pes.size());
+    for (std::size_t pe = 0; pe < records.pes.size(); ++pe) {
+        const PeRecord& record = records.pes[pe];
         const auto [known, fresh] = number_of.try_emplace(key_of(pe), static_cast<std::uint32_t>(traits_.size()));
         if (fresh)
-            traits_.push_back(
-                {record.host, record.process_space, record.host_name, record.statics, bool{shares_process[pe]}});
+            traits_.push_back({record.host, record.process_space, records.facts_of(pe).host_name, record.statics,
+                               bool{shares_process[pe]}});
         pes_.push_back({record.process, known->second, record.process_start});
     }
 }

@@ -31,7 +31,7 @@ public:
     };
 
     PeTable() = default;
-    explicit PeTable(std::span<const PeRecord> records);
+    explicit PeTable(const PeRecords& records);
 
     [[nodiscard]] int npes() const { return npes_; }
     [[nodiscard]] ProcessId process(int pe) const { return {at(pe).process, at(pe).process_start}; }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/base/hash.hpp"
 #include "core/base/host_facts.hpp"
 #include "core/base/version.hpp"
 #include "core/map/transport_map.hpp"
@@ -36,10 +37,32 @@ std::span<const std::byte> GatheredBytes::of(int pe) const {
     return row.subspan(sizeof length, std::min<std::size_t>(length, stride_ - sizeof length));
 }
 
-Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, const StaticVariablesRecord& statics) {
+namespace {
+
+template <class Plain>
+std::uint64_t hash_of(const Plain& plain) {
+    static_assert(std::is_trivially_copyable_v<Plain>);
+    return hash_bytes({reinterpret_cast<const char*>(&plain), sizeof plain});
+}
+
+}  // namespace
+
+Result<OwnRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, const StaticVariablesRecord& statics) {
     auto host = host_identity(static_cast<int>(settings.emulated_host));
     if (!host.ok()) return host.status();
-    PeRecord record;
+    OwnRecord own;
+    CommonSettings& common = own.settings;
+    common.symmetric_bytes = settings.symmetric_size.value;
+    common.tuning = tuning;
+    common.check = settings.check ? 1 : 0;
+    common.survives_deaths = settings.survives_deaths ? 1 : 0;
+    (void)settings.barrier_algo.copy(common.barrier, sizeof common.barrier - 1);
+    (void)settings.coll_library.copy(common.coll_library, sizeof common.coll_library - 1);
+    const CpuFacts cpus = read_cpu_facts();
+    own.facts.cpu_quota = cpus.quota;
+    std::copy_n(cpus.affinity.begin(), std::min(cpus.affinity.size(), HostFacts::mask_words), own.facts.cpu_mask);
+    (void)host_name().copy(own.facts.host_name, sizeof own.facts.host_name - 1);
+    PeRecord& record = own.record;
     record.version[0] = library_version.major;
     record.version[1] = library_version.minor;
     record.version[2] = library_version.patch;
@@ -47,19 +70,11 @@ Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, 
     record.process_start = this_process().start;
     record.host = host.value();
     record.process_space = record.host.space;
-    record.symmetric_bytes = settings.symmetric_size.value;
-    record.tuning = tuning;
-    record.check = settings.check ? 1 : 0;
-    record.npu_check = settings.npu_check ? 1 : 0;
-    record.survives_deaths = settings.survives_deaths ? 1 : 0;
+    record.settings_hash = hash_of(common);
+    record.facts_hash = hash_of(own.facts);
     record.statics = statics;
-    (void)settings.barrier_algo.copy(record.barrier, sizeof record.barrier - 1);
-    (void)settings.coll_library.copy(record.coll_library, sizeof record.coll_library - 1);
-    const CpuFacts cpus = read_cpu_facts();
-    std::copy_n(cpus.affinity.begin(), std::min(cpus.affinity.size(), PeRecord::mask_words), record.cpu_mask);
-    record.cpu_quota = cpus.quota;
-    (void)host_name().copy(record.host_name, sizeof record.host_name - 1);
-    return record;
+    record.npu_check = settings.npu_check ? 1 : 0;
+    return own;
 }
 
 namespace {
@@ -68,48 +83,81 @@ std::string version_text(const PeRecord& record) {
     return fmt::format("{}.{}.{}", record.version[0], record.version[1], record.version[2]);
 }
 
-std::string where(const PeRecord& record, std::size_t pe) {
-    return fmt::format("PE {} (process {} on {})", pe, record.process, record.host_name);
+std::string where(const PeRecords& all, std::size_t pe) {
+    return fmt::format("PE {} (process {} on {})", pe, all.pes[pe].process, all.facts_of(pe).host_name);
 }
 
-}  // namespace
-
-Status check_pe_records(std::span<const PeRecord> records, int my_pe) {
-    const PeRecord& mine = records[static_cast<std::size_t>(my_pe)];
-    for (std::size_t pe = 0; pe < records.size(); ++pe) {
-        const PeRecord& other = records[pe];
-        if (other.magic != mine.magic || other.bytes != mine.bytes)
+Status check_layouts(std::span<const PeRecord> records, const PeRecord& mine) {
+    for (std::size_t pe = 0; pe < records.size(); ++pe)
+        if (records[pe].magic != mine.magic || records[pe].bytes != mine.bytes)
             return {Code::mismatch, fmt::format("PE {} runs an incompatible npushmem (record of {} bytes, expected {})",
-                                                pe, other.bytes, mine.bytes)};
-        if (!std::equal(std::begin(other.version), std::end(other.version), std::begin(mine.version)))
+                                                pe, records[pe].bytes, mine.bytes)};
+    return {};
+}
+
+Status check_versions(const PeRecords& all, const PeRecord& mine, int my_pe) {
+    for (std::size_t pe = 0; pe < all.pes.size(); ++pe)
+        if (!std::ranges::equal(all.pes[pe].version, mine.version))
             return {Code::mismatch, fmt::format("{} runs npushmem {}, PE {} runs {}; all PEs need the same",
-                                                where(other, pe), version_text(other), my_pe, version_text(mine))};
+                                                where(all, pe), version_text(all.pes[pe]), my_pe, version_text(mine))};
+    return {};
+}
+
+Status check_settings(const PeRecords& all, std::span<const CommonSettings> settings, int my_pe) {
+    const CommonSettings& mine = settings[static_cast<std::size_t>(my_pe)];
+    for (std::size_t pe = 0; pe < settings.size(); ++pe) {
+        const CommonSettings& other = settings[pe];
         if (other.symmetric_bytes != mine.symmetric_bytes)
             return {Code::mismatch,
                     fmt::format("{} has NPUSHMEM_SYMMETRIC_SIZE={}, PE {} has {}; all PEs need the same",
-                                where(other, pe), other.symmetric_bytes, my_pe, mine.symmetric_bytes)};
+                                where(all, pe), other.symmetric_bytes, my_pe, mine.symmetric_bytes)};
         if (std::string_view(other.barrier) != mine.barrier)
             return {Code::mismatch,
                     fmt::format("{} has NPUSHMEM_BARRIER_ALGO='{}', PE {} has '{}'; all PEs need the same",
-                                where(other, pe), other.barrier, my_pe, mine.barrier)};
+                                where(all, pe), other.barrier, my_pe, mine.barrier)};
         if (std::string_view(other.coll_library) != mine.coll_library)
             return {Code::mismatch,
                     fmt::format("{} has NPUSHMEM_COLL_LIBRARY='{}', PE {} has '{}'; all PEs need the same",
-                                where(other, pe), other.coll_library, my_pe, mine.coll_library)};
+                                where(all, pe), other.coll_library, my_pe, mine.coll_library)};
         if (other.check != mine.check)
             return {Code::mismatch, fmt::format("{} has NPUSHMEM_CHECK={}, PE {} has {}; all PEs need the same",
-                                                where(other, pe), other.check, my_pe, mine.check)};
+                                                where(all, pe), other.check, my_pe, mine.check)};
         if (other.survives_deaths != mine.survives_deaths)
             return {Code::mismatch, fmt::format("{} has NPUSHMEM_ON_PEER_DEATH={}, PE {} has {}; all PEs need the same",
-                                                where(other, pe), other.survives_deaths != 0 ? "survive" : "job", my_pe,
+                                                where(all, pe), other.survives_deaths != 0 ? "survive" : "job", my_pe,
                                                 mine.survives_deaths != 0 ? "survive" : "job")};
         if (other.tuning != mine.tuning)
             return {Code::mismatch,
                     fmt::format("{} reads another NPUSHMEM_COLL_TUNING_FILE than PE {}; all PEs need the "
                                 "same text",
-                                where(other, pe), my_pe)};
+                                where(all, pe), my_pe)};
     }
     return {};
+}
+
+// All PEs see the same records, so they decide alike whether more follows.
+bool differ(std::span<const PeRecord> records, std::uint64_t PeRecord::*hash) {
+    return std::ranges::any_of(records, [&](const PeRecord& each) { return each.*hash != records[0].*hash; });
+}
+
+}  // namespace
+
+Result<PeRecords> exchange_pe_records(Bootstrap& bootstrap, const OwnRecord& mine) {
+    auto pes = gather(bootstrap, mine.record);
+    if (!pes.ok()) return pes.status();
+    PeRecords all{std::move(pes).value(), {mine.facts}};
+    if (Status same = check_layouts(all.pes, mine.record); !same.ok()) return same;
+    if (differ(all.pes, &PeRecord::facts_hash)) {
+        auto facts = gather(bootstrap, mine.facts);
+        if (!facts.ok()) return facts.status();
+        all.facts = std::move(facts).value();
+    }
+    if (Status same = check_versions(all, mine.record, bootstrap.rank()); !same.ok()) return same;
+    if (!differ(all.pes, &PeRecord::settings_hash)) return all;
+    const auto settings = gather(bootstrap, mine.settings);
+    if (!settings.ok()) return settings.status();
+    const Status same = check_settings(all, settings.value(), bootstrap.rank());
+    return same.ok() ? Result<PeRecords>(std::move(all)) : Result<PeRecords>(same);
 }
 
 namespace {

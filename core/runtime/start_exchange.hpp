@@ -55,11 +55,31 @@ private:
     std::span<const std::byte> shared_;
 };
 
+// What all PEs must set alike.
+struct CommonSettings {
+    std::uint64_t symmetric_bytes = 0;
+    std::uint64_t tuning = 0;           // hash of the decision file
+    std::uint64_t check = 0;            // NPUSHMEM_CHECK
+    std::uint64_t survives_deaths = 0;  // NPUSHMEM_ON_PEER_DEATH=survive
+    char barrier[40] = {};              // NPUSHMEM_BARRIER_ALGO, truncated
+    char coll_library[40] = {};         // NPUSHMEM_COLL_LIBRARY, truncated
+};
+
+// What the PEs of a host have in common, unless they are bound to different CPUs.
+struct HostFacts {
+    static constexpr std::size_t mask_words = 16;  // affinity of up to 1,024 CPUs
+
+    double cpu_quota = 0;
+    std::uint64_t cpu_mask[mask_words] = {};
+    char host_name[64] = {};
+
+    [[nodiscard]] CpuMask affinity() const { return {cpu_mask, cpu_mask + mask_words}; }
+};
+
 // The first record that every PE sends to every other: plain bytes through the bootstrap, with the same layout on all
-// PEs. It is one struct of many fields because all of them travel in one allgather.
+// PEs. All that is mostly equal is in it as a hash, and follows only where the hashes of two PEs differ.
 struct PeRecord {
     static constexpr std::uint32_t magic_value = 0x4e505245;  // "NPRE"
-    static constexpr std::size_t mask_words = 16;             // affinity of up to 1,024 CPUs
 
     std::uint32_t magic = magic_value;
     std::uint32_t bytes = sizeof(PeRecord);
@@ -70,27 +90,33 @@ struct PeRecord {
     // different numbers one host.space.
     std::uint64_t process_space = 0;
     npushmem_host_id host{};
-    std::uint64_t symmetric_bytes = 0;
-    std::uint64_t tuning = 0;    // hash of the decision file
-    char barrier[40] = {};       // NPUSHMEM_BARRIER_ALGO, truncated
-    char coll_library[40] = {};  // NPUSHMEM_COLL_LIBRARY, truncated
-    std::uint64_t cpu_mask[mask_words] = {};
-    double cpu_quota = 0;
-    std::uint64_t check = 0;            // NPUSHMEM_CHECK
-    std::uint64_t npu_check = 0;        // NPUSHMEM_NPU_CHECK
-    std::uint64_t survives_deaths = 0;  // NPUSHMEM_ON_PEER_DEATH=survive
-    char host_name[64] = {};
+    std::uint64_t settings_hash = 0;  // of CommonSettings
+    std::uint64_t facts_hash = 0;     // of HostFacts
     StaticVariablesRecord statics;
+    std::uint64_t npu_check = 0;  // NPUSHMEM_NPU_CHECK
+};
+static_assert(sizeof(PeRecord) <= 128);
 
-    [[nodiscard]] CpuMask affinity() const { return {cpu_mask, cpu_mask + mask_words}; }
+// All that a PE sends of itself.
+struct OwnRecord {
+    PeRecord record;
+    CommonSettings settings;
+    HostFacts facts;
 };
 
-// Returns the record of this process. `tuning` is the hash of its decision file.
-Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, const StaticVariablesRecord& statics);
+// Returns the records of this process. `tuning` is the hash of its decision file.
+Result<OwnRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, const StaticVariablesRecord& statics);
 
-// Checks that all PEs have the same library version, heap size, barrier choice and record layout. The error names the
-// first PE that differs and both values.
-Status check_pe_records(std::span<const PeRecord> records, int my_pe);
+struct PeRecords {
+    std::vector<PeRecord> pes;
+    std::vector<HostFacts> facts;  // one for each PE, or one that all have in common
+
+    [[nodiscard]] const HostFacts& facts_of(std::size_t pe) const { return facts[facts.size() == 1 ? 0 : pe]; }
+};
+
+// Collective: checks that all PEs have the same library version, record layout and settings. The error names the first
+// PE that differs and both values.
+Result<PeRecords> exchange_pe_records(Bootstrap& bootstrap, const OwnRecord& mine);
 
 // One transport of a PE: its endpoint's address and the handle of the PE's slice of symmetric memory, which is imported
 // when the PE is first used.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 
 #include "npushmem/testing/mocks.hpp"
 #include "tests/fakes/fake_os.hpp"
@@ -61,13 +62,14 @@ TEST(JobMembership, KnowsThePesOfItsHostAfterTheExchange) {
 
 TEST(JobMembership, RejectsAPeWithOtherSettings) {
     auto bootstrap = bootstrap_of(0, 2);
+    // PE 1 sends this PE's records, with another hash, and then its settings with another size.
     ON_CALL(*bootstrap, allgather(_, _))
-        .WillByDefault([](std::span<const std::byte> send, std::span<std::byte> receive) {
+        .WillByDefault([calls = 0](std::span<const std::byte> send, std::span<std::byte> receive) mutable {
             std::copy(send.begin(), send.end(), receive.begin());
-            PeRecord other;
-            std::memcpy(&other, send.data(), sizeof other);
-            other.symmetric_bytes = 1;
-            std::memcpy(receive.data() + send.size(), &other, sizeof other);
+            std::copy(send.begin(), send.end(), receive.begin() + static_cast<std::ptrdiff_t>(send.size()));
+            const std::size_t changed =
+                ++calls == 1 ? offsetof(PeRecord, settings_hash) : offsetof(CommonSettings, symmetric_bytes);
+            receive[send.size() + changed] ^= std::byte{1};
             return Status{};
         });
     JobMembership job(std::move(bootstrap));
@@ -75,6 +77,7 @@ TEST(JobMembership, RejectsAPeWithOtherSettings) {
     const Status exchanged = job.exchange_records(config.settings(), {});
     EXPECT_EQ(exchanged.code(), Code::mismatch);
     EXPECT_THAT(exchanged.message(), HasSubstr("PE 1 (process"));
+    EXPECT_THAT(exchanged.message(), HasSubstr("NPUSHMEM_SYMMETRIC_SIZE=1073741825, PE 0 has 1073741824"));
 }
 
 }  // namespace

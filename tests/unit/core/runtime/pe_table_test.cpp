@@ -8,24 +8,26 @@
 namespace npushmem {
 namespace {
 
-std::vector<PeRecord> sample_records(std::size_t npes) {
-    std::vector<PeRecord> records(npes);
+PeRecords sample_records(std::size_t npes) {
+    PeRecords all{std::vector<PeRecord>(npes), std::vector<HostFacts>(1)};
+    std::strcpy(all.facts[0].host_name, "one");
+    std::vector<PeRecord>& records = all.pes;
     for (std::size_t pe = 0; pe < npes; ++pe) {
         records[pe].process = static_cast<std::int32_t>(100 + pe);
         records[pe].process_start = 7000 + pe;
         records[pe].host = {1, 2, -1, 1000};
         records[pe].process_space = 2;
-        std::strcpy(records[pe].host_name, "one");
         records[pe].statics = {11, 4096, StaticVariablesRecord::shareable};
     }
-    return records;
+    return all;
 }
 
 TEST(PeTable, HoldsProcessAndTraitsOfEveryPe) {
     auto records = sample_records(4);
-    records[2].host.machine = 9;
-    std::strcpy(records[2].host_name, "two");
-    records[3].statics.identity = 12;
+    records.pes[2].host.machine = 9;
+    records.facts.resize(4, records.facts[0]);
+    std::strcpy(records.facts[2].host_name, "two");
+    records.pes[3].statics.identity = 12;
     const PeTable pes(records);
     ASSERT_EQ(pes.npes(), 4);
     for (int pe = 0; pe < 4; ++pe) {
@@ -51,13 +53,13 @@ TEST(PeTable, UsesACopyOfItsEntries) {
 
 TEST(PeTable, FindsPesOfOneProcess) {
     auto records = sample_records(5);
-    records[4].process = records[1].process;
-    records[4].process_start = records[1].process_start;
-    records[3].process = records[0].process;  // of another start: the number was reused
+    records.pes[4].process = records.pes[1].process;
+    records.pes[4].process_start = records.pes[1].process_start;
+    records.pes[3].process = records.pes[0].process;  // of another start: the number was reused
     const PeTable pes(records);
     for (int pe = 0; pe < 5; ++pe) EXPECT_EQ(pes.traits(pe).shares_process, pe == 1 || pe == 4) << pe;
     // Equal numbers in different PID namespaces are different processes.
-    records[4].process_space = 3;
+    records.pes[4].process_space = 3;
     EXPECT_FALSE(PeTable(records).traits(1).shares_process);
 }
 

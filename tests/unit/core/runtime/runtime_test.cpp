@@ -415,23 +415,6 @@ TEST_F(RuntimeTest, ADeviceFileDescribesTheNpu) {
     static_cast<void>(std::remove(path.c_str()));
 }
 
-TEST(PeRecord, DifferencesNameBothPes) {
-    auto made = make_pe_record(Config::read(FakeEnvironment{}).value().settings(), 7, {});
-    ASSERT_TRUE(made.ok());
-    std::vector<PeRecord> records(3, made.value());
-    EXPECT_TRUE(check_pe_records(records, 0).ok());
-    records[2].tuning = 8;
-    EXPECT_THAT(check_pe_records(records, 0).message(), HasSubstr("another NPUSHMEM_COLL_TUNING_FILE than PE 0"));
-    std::strcpy(records[2].barrier, "tree");
-    EXPECT_THAT(check_pe_records(records, 0).message(), HasSubstr("NPUSHMEM_BARRIER_ALGO='tree', PE 0 has 'auto'"));
-    records[2].symmetric_bytes = 4096;
-    EXPECT_THAT(check_pe_records(records, 0).message(), HasSubstr("NPUSHMEM_SYMMETRIC_SIZE=4096, PE 0 has 1073741824"));
-    records[1].version[1] += 1;
-    EXPECT_THAT(check_pe_records(records, 0).message(), HasSubstr("PE 1"));
-    records[0].bytes = 1;
-    EXPECT_THAT(check_pe_records(records, 2).message(), HasSubstr("incompatible"));
-}
-
 TEST(PeerAddressTable, FindsByTransportAndSurvivesGarbage) {
     NiceMock<MockBootstrap> bootstrap;
     alone(bootstrap);

@@ -1,16 +1,82 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/runtime/start_exchange.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
+#include <cstring>
 #include <functional>
 #include <thread>
 
+#include "core/base/hash.hpp"
 #include "npushmem/testing/fake_bootstrap.hpp"
+#include "tests/fakes/fake_os.hpp"
 
 namespace npushmem {
 
 namespace {
+
+std::uint64_t hash_of(const auto& plain) { return hash_bytes({reinterpret_cast<const char*>(&plain), sizeof plain}); }
+
+// The result of PE 0 of three that differ as `change` says: the failure, or the host names.
+std::string exchange(const std::function<void(int pe, OwnRecord& own)>& change) {
+    const auto job = std::make_shared<fakes::FakeJob>(3);
+    const auto made = make_pe_record(Config::read(FakeEnvironment{}).value().settings(), 7, {});
+    EXPECT_TRUE(made.ok());
+    std::string result;
+    std::vector<std::jthread> threads;
+    for (int pe = 0; pe < job->nranks(); ++pe)
+        threads.emplace_back([&, pe] {
+            fakes::FakeBootstrap bootstrap(job, pe);
+            OwnRecord own = made.value();
+            std::strcpy(own.facts.host_name, "here");
+            own.record.process = 100 + pe;
+            change(pe, own);
+            own.record.settings_hash = hash_of(own.settings);
+            own.record.facts_hash = hash_of(own.facts);
+            const auto all = exchange_pe_records(bootstrap, own);
+            if (pe != 0) return;
+            if (!all.ok()) result = all.status().message();
+            for (std::size_t i = 0; i < 3 && all.ok(); ++i) result += all.value().facts_of(i).host_name;
+        });
+    threads.clear();
+    return result;
+}
+
+TEST(ExchangePeRecords, DifferencesNameBothPes) {
+    const auto change_of = [](int which, const std::function<void(OwnRecord & own)>& change) {
+        return exchange([&](int pe, OwnRecord& own) {
+            if (pe == which) change(own);
+        });
+    };
+    using ::testing::HasSubstr;
+    using ::testing::StartsWith;
+    EXPECT_THAT(change_of(2, [](OwnRecord& own) { own.settings.tuning = 8; }),
+                HasSubstr("PE 2 (process 102 on here) reads another NPUSHMEM_COLL_TUNING_FILE than PE 0"));
+    EXPECT_THAT(change_of(2, [](OwnRecord& own) { std::strcpy(own.settings.barrier, "tree"); }),
+                HasSubstr("NPUSHMEM_BARRIER_ALGO='tree', PE 0 has 'auto'"));
+    EXPECT_THAT(change_of(2, [](OwnRecord& own) { std::strcpy(own.settings.coll_library, "mpi"); }),
+                HasSubstr("NPUSHMEM_COLL_LIBRARY='mpi', PE 0 has"));
+    EXPECT_THAT(change_of(2, [](OwnRecord& own) { own.settings.symmetric_bytes = 4096; }),
+                HasSubstr("NPUSHMEM_SYMMETRIC_SIZE=4096, PE 0 has 1073741824"));
+    EXPECT_THAT(change_of(1, [](OwnRecord& own) { own.settings.check = 1; }),
+                HasSubstr("NPUSHMEM_CHECK=1, PE 0 has 0"));
+    EXPECT_THAT(change_of(1, [](OwnRecord& own) { own.settings.survives_deaths = 1; }),
+                HasSubstr("NPUSHMEM_ON_PEER_DEATH=survive, PE 0 has job"));
+    EXPECT_THAT(change_of(1,
+                          [](OwnRecord& own) {
+                              own.record.version[1] += 1;
+                              std::strcpy(own.facts.host_name, "there");
+                          }),
+                StartsWith("PE 1 (process 101 on there) runs npushmem"));
+    EXPECT_THAT(change_of(1, [](OwnRecord& own) { own.record.bytes = 1; }),
+                HasSubstr("PE 1 runs an incompatible npushmem (record of 1 bytes"));
+}
+
+TEST(ExchangePeRecords, FactsThatDifferAreThoseOfEachPe) {
+    EXPECT_EQ(exchange([](int, OwnRecord&) {}), "hereherehere");
+    EXPECT_EQ(exchange([](int pe, OwnRecord& own) { own.facts.host_name[0] = static_cast<char>('a' + pe); }),
+              "aereberecere");
+}
 
 // Returns the result of each PE. `host_of` is indexed by PE; `maps` says whether one PE of a host maps another.
 std::vector<SharingPes> find(const std::vector<unsigned>& host_of, const std::function<bool(int, int)>& maps) {

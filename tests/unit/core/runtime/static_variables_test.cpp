@@ -32,7 +32,7 @@ protected:
 
     // PE 0's view.
     StaticVariables made() {
-        pes = PeTable(records);
+        pes = PeTable({records, std::vector<HostFacts>(1)});
         return {image, pes, 0};
     }
     StaticVariables shared() {
