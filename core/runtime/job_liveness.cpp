@@ -211,20 +211,29 @@ bool DelayedTask::wait_for_cancel(std::chrono::milliseconds limit) const {
 
 namespace {
 
-// Counts the PEs that share the cores of a machine: those that share memory, whichever host they emulate.
+// Counts the PEs that share the cores of a machine, whichever host they emulate and whichever container they are in.
+// Each container may have a quota of its own.
 class CoreUse {
 public:
-    void add(const HostFacts& facts) {
+    void add(const npushmem_host_id& host, const HostFacts& facts) {
         CpuMask mask = facts.affinity();
         if (masks_.empty() || masks_.back() != mask) masks_.push_back(std::move(mask));
-        quota_ = std::max(quota_, facts.cpu_quota);
+        double& quota = quotas_[host.space];
+        quota = std::max(quota, facts.cpu_quota);
         ++pes_;
     }
-    [[nodiscard]] HostOccupancy occupancy() const { return {usable_cores(masks_, quota_), pes_}; }
+    [[nodiscard]] HostOccupancy occupancy() const {
+        double quota = 0;
+        for (const auto& [space, of_space] : quotas_) {
+            if (of_space == 0) return {usable_cores(masks_, 0), pes_};
+            quota += of_space;
+        }
+        return {usable_cores(masks_, quota), pes_};
+    }
 
 private:
     std::vector<CpuMask> masks_;
-    double quota_ = 0;
+    std::map<std::uint64_t, double> quotas_;  // by PID namespace; 0: no limit
     int pes_ = 0;
 };
 
@@ -232,7 +241,7 @@ HostOccupancy share_of(const PeRecords& records, const npushmem_host_id& here) {
     CoreUse use;
     for (std::size_t pe = 0; pe < records.pes.size(); ++pe) {
         const npushmem_host_id& host = records.pes[pe].host;
-        if (host.machine == here.machine && host.space == here.space) use.add(records.facts_of(pe));
+        if (host.machine == here.machine) use.add(host, records.facts_of(pe));
     }
     return use.occupancy();
 }
@@ -240,10 +249,10 @@ HostOccupancy share_of(const PeRecords& records, const npushmem_host_id& here) {
 }  // namespace
 
 double max_pes_per_core(const PeRecords& records) {
-    std::map<std::pair<std::uint64_t, std::uint64_t>, CoreUse> machines;
+    std::map<std::uint64_t, CoreUse> machines;
     for (std::size_t pe = 0; pe < records.pes.size(); ++pe) {
         const npushmem_host_id& host = records.pes[pe].host;
-        machines[{host.machine, host.space}].add(records.facts_of(pe));
+        machines[host.machine].add(host, records.facts_of(pe));
     }
     double max = 0;
     for (const auto& [machine, use] : machines) max = std::max(max, use.occupancy().pes_per_core());

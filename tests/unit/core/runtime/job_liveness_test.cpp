@@ -311,6 +311,27 @@ TEST(DelayedTask, ARunningTaskSeesItsCancellation) {
     EXPECT_TRUE(seen);
 }
 
+// PEs of two containers on a machine of 4 CPUs, of which the second has a quota or CPUs of its own.
+PeRecords in_two_containers(double quota, std::uint64_t second_mask) {
+    PeRecords all{std::vector<PeRecord>(4), std::vector<HostFacts>(4)};
+    for (std::size_t pe = 0; pe < 4; ++pe) {
+        all.pes[pe].host.machine = 1;
+        all.pes[pe].host.space = pe / 2;
+        all.facts[pe].cpu_quota = quota;
+        all.facts[pe].cpu_mask[0] = pe < 2 ? 0b0011 : second_mask;
+    }
+    return all;
+}
+
+TEST(PesPerCore, CountContainersThatShareTheCoresOfAMachine) {
+    EXPECT_DOUBLE_EQ(max_pes_per_core(in_two_containers(0, 0b0011)), 2);
+    EXPECT_DOUBLE_EQ(max_pes_per_core(in_two_containers(0, 0b1100)), 1) << "CPUs of their own";
+    EXPECT_DOUBLE_EQ(max_pes_per_core(in_two_containers(0.5, 0b1100)), 4) << "one core by quotas";
+    PeRecords apart = in_two_containers(0, 0b0011);
+    for (const std::size_t pe : {2, 3}) apart.pes[pe].host.machine = 2;
+    EXPECT_DOUBLE_EQ(max_pes_per_core(apart), 1);
+}
+
 }  // namespace
 
 }  // namespace npushmem
