@@ -8,14 +8,15 @@ namespace npushmem::simulate {
 
 StartTraits StartTraits::typical(bool several_hosts) {
     if (!several_hosts) return {};
-    return {.several_hosts = true, .has_fabric = true, .has_nics = true, .endpoint_bytes = 256};
+    return {.several_hosts = true, .facts_differ = true, .has_fabric = true, .has_nics = true, .endpoint_bytes = 256};
 }
 
 std::vector<StartExchange> start_exchanges(const StartTraits& traits) {
     std::vector<StartExchange> all{
         {"PE records", sizeof(PeRecord), true},
-        {"handles of the hosts' memory", sizeof(SegmentHandle), false},
     };
+    if (traits.facts_differ) all.push_back({"facts of hosts and processes", sizeof(HostFacts), true});
+    all.push_back({"handles of the hosts' memory", sizeof(SegmentHandle), false});
     if (traits.several_hosts) {
         all.push_back({"whether all want a transport between hosts", 1, false});
         all.push_back({"whether no host has a fabric", 1, false});
@@ -25,8 +26,8 @@ std::vector<StartExchange> start_exchanges(const StartTraits& traits) {
     }
     all.push_back({"need of NICs", 8, false});
     if (traits.has_nics) all.push_back({"barrier: NICs are assigned", 0, false});
-    all.push_back({"lengths of the endpoints", sizeof(std::uint32_t), true});
-    all.push_back({"endpoints", traits.endpoint_bytes, true});
+    all.push_back({"lengths of the endpoints", sizeof(std::uint32_t), false});
+    all.push_back({"endpoints behind their lengths", sizeof(std::uint32_t) + traits.endpoint_bytes, true});
     all.push_back({"whether all peers are mapped", 8, false});
     all.push_back({"barrier: the world's barrier exists", 0, false});
     return all;

@@ -108,7 +108,11 @@ ProcessLiveness::Watched* ProcessLiveness::find(int pe) {
 void ProcessLiveness::read_ends() {
     if (watched_count_ == 0) return;
     for (const Poller::Event& event : pidfds_.wait(0)) {
-        find(static_cast<int>(event.key))->pidfd.reset();
+        Watched& ended = *find(static_cast<int>(event.key));
+        if (!ended.pidfd.valid()) continue;
+        // A child of fork may have it open too.
+        pidfds_.remove(ended.pidfd.get());
+        ended.pidfd.reset();
         --watched_count_;
     }
 }

@@ -65,6 +65,7 @@ Result<void*> RemotePeers::map(int pe, const void* place) {
     if (address.ok() && address.value() == place) {
         (void)transport.release_memory(connection.value().remote);
         peers_.erase(place_of(pe));
+        linked_.insert(pe);
     }
     return address;
 }

@@ -211,56 +211,69 @@ bool DelayedTask::wait_for_cancel(std::chrono::milliseconds limit) const {
 
 namespace {
 
-// Counts the PEs that share the cores of a machine, whichever host they emulate and whichever container they are in.
-// Each container may have a quota of its own.
+// Counts PEs that share cores.
 class CoreUse {
 public:
-    void add(const npushmem_host_id& host, const HostFacts& facts) {
+    // `quota`: of their cgroup; 0: none.
+    void add(const HostFacts& facts, double quota) {
         CpuMask mask = facts.affinity();
         if (masks_.empty() || masks_.back() != mask) masks_.push_back(std::move(mask));
-        double& quota = quotas_[host.space];
-        quota = std::max(quota, facts.cpu_quota);
+        quota_ = std::max(quota_, quota);
         ++pes_;
     }
-    [[nodiscard]] HostOccupancy occupancy() const {
-        double quota = 0;
-        for (const auto& [space, of_space] : quotas_) {
-            if (of_space == 0) return {usable_cores(masks_, 0), pes_};
-            quota += of_space;
-        }
-        return {usable_cores(masks_, quota), pes_};
-    }
+    [[nodiscard]] HostOccupancy occupancy() const { return {usable_cores(masks_, quota_), pes_}; }
 
 private:
     std::vector<CpuMask> masks_;
-    std::map<std::uint64_t, double> quotas_;  // by PID namespace; 0: no limit
+    double quota_ = 0;
     int pes_ = 0;
 };
 
-HostOccupancy share_of(const PeRecords& records, const npushmem_host_id& here) {
-    CoreUse use;
-    for (std::size_t pe = 0; pe < records.pes.size(); ++pe) {
-        const npushmem_host_id& host = records.pes[pe].host;
-        if (host.machine == here.machine) use.add(host, records.facts_of(pe));
+// The PEs of a machine, whichever host they emulate, and those of each of its containers. PEs of a container share its
+// quota; all of them share the CPUs.
+class MachineUse {
+public:
+    void add(const PeRecord& record, const HostFacts& facts) {
+        all_.add(facts, 0);
+        containers_[record.process_space].add(facts, facts.cpu_quota);
     }
-    return use.occupancy();
+    // Returns what is more crowded, the container of a process space or the machine.
+    [[nodiscard]] HostOccupancy occupancy(std::uint64_t process_space) const {
+        const HostOccupancy container = containers_.at(process_space).occupancy();
+        const HostOccupancy machine = all_.occupancy();
+        return machine.pes_per_core() > container.pes_per_core() ? machine : container;
+    }
+    [[nodiscard]] double max_pes_per_core() const {
+        double max = 0;
+        for (const auto& [space, use] : containers_) max = std::max(max, occupancy(space).pes_per_core());
+        return max;
+    }
+
+private:
+    CoreUse all_;
+    std::map<std::uint64_t, CoreUse> containers_;
+};
+
+HostOccupancy share_of(const PeRecords& records, const PeRecord& mine) {
+    MachineUse use;
+    for (std::size_t pe = 0; pe < records.pes.size(); ++pe)
+        if (records.pes[pe].host.machine == mine.host.machine) use.add(records.pes[pe], records.facts_of(pe));
+    return use.occupancy(mine.process_space);
 }
 
 }  // namespace
 
 double max_pes_per_core(const PeRecords& records) {
-    std::map<std::uint64_t, CoreUse> machines;
-    for (std::size_t pe = 0; pe < records.pes.size(); ++pe) {
-        const npushmem_host_id& host = records.pes[pe].host;
-        machines[host.machine].add(host, records.facts_of(pe));
-    }
+    std::map<std::uint64_t, MachineUse> machines;
+    for (std::size_t pe = 0; pe < records.pes.size(); ++pe)
+        machines[records.pes[pe].host.machine].add(records.pes[pe], records.facts_of(pe));
     double max = 0;
-    for (const auto& [machine, use] : machines) max = std::max(max, use.occupancy().pes_per_core());
+    for (const auto& [machine, use] : machines) max = std::max(max, use.max_pes_per_core());
     return max;
 }
 
 WaitServices::WaitServices(const PeRecords& records, const PeTable& pes, const HostLayout& layout, int my_pe)
-    : share(share_of(records, records.pes[static_cast<std::size_t>(my_pe)].host)),
+    : share(share_of(records, records.pes[static_cast<std::size_t>(my_pe)])),
       budget(choose_wait_budget(share)),
       // Processes of other hosts and PID namespaces are not visible here.
       liveness(pes.npes(),

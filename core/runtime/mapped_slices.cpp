@@ -140,9 +140,10 @@ Result<SharingPes> MappedSlices::map_peers(const TransportMap& map, RemotePeers&
 void MappedSlices::publish_finalized() {
     if (!heap_) return;
     ControlBlock& own = heap_->control();
+    // First, so that a PE that dies in between counts as one that has died, not finalized.
+    memory_->record_departure(own.last_barrier.load(std::memory_order_relaxed));
     // Release: pairs with the acquire load in JobLiveness.
     own.state.store(static_cast<std::uint32_t>(PeState::finalized), std::memory_order_release);
-    memory_->record_departure(own.last_barrier.load(std::memory_order_relaxed));
 }
 
 Status MappedSlices::restore_variables() {

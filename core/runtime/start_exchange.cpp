@@ -95,11 +95,13 @@ Status check_layouts(std::span<const PeRecord> records, const PeRecord& mine) {
     return {};
 }
 
-Status check_versions(const PeRecords& all, const PeRecord& mine, int my_pe) {
-    for (std::size_t pe = 0; pe < all.pes.size(); ++pe)
-        if (!std::ranges::equal(all.pes[pe].version, mine.version))
-            return {Code::mismatch, fmt::format("{} runs npushmem {}, PE {} runs {}; all PEs need the same",
-                                                where(all, pe), version_text(all.pes[pe]), my_pe, version_text(mine))};
+// Before anything whose size depends on the version.
+Status check_versions(std::span<const PeRecord> records, const PeRecord& mine, int my_pe) {
+    for (std::size_t pe = 0; pe < records.size(); ++pe)
+        if (!std::ranges::equal(records[pe].version, mine.version))
+            return {Code::mismatch,
+                    fmt::format("PE {} (process {}) runs npushmem {}, PE {} runs {}; all PEs need the same", pe,
+                                records[pe].process, version_text(records[pe]), my_pe, version_text(mine))};
     return {};
 }
 
@@ -147,12 +149,12 @@ Result<PeRecords> exchange_pe_records(Bootstrap& bootstrap, const OwnRecord& min
     if (!pes.ok()) return pes.status();
     PeRecords all{std::move(pes).value(), {mine.facts}};
     if (Status same = check_layouts(all.pes, mine.record); !same.ok()) return same;
+    if (Status same = check_versions(all.pes, mine.record, bootstrap.rank()); !same.ok()) return same;
     if (differ(all.pes, &PeRecord::facts_hash)) {
         auto facts = gather(bootstrap, mine.facts);
         if (!facts.ok()) return facts.status();
         all.facts = std::move(facts).value();
     }
-    if (Status same = check_versions(all, mine.record, bootstrap.rank()); !same.ok()) return same;
     if (!differ(all.pes, &PeRecord::settings_hash)) return all;
     const auto settings = gather(bootstrap, mine.settings);
     if (!settings.ok()) return settings.status();

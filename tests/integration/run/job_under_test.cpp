@@ -22,6 +22,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -272,6 +273,13 @@ std::vector<FileDescriptor> sockets_of(int pid) {
         if (copy.valid()) out.push_back(std::move(copy));
     }
     return out;
+}
+
+bool has_joined(int pid) {
+    if (!sockets_of(pid).empty()) return true;
+    std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
+    const std::string text(std::istreambuf_iterator<char>(maps), {});
+    return text.find("/memfd:npushmem") != std::string::npos;
 }
 
 std::vector<int> pids_by_pe(const std::vector<Report>& reports) {

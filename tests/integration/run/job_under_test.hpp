@@ -88,6 +88,9 @@ bool wait_for_state(int pid, char state);
 // Copies of a process's sockets; none where the system does not allow it.
 std::vector<FileDescriptor> sockets_of(int pid);
 
+// Does the process wait for others in the start of the job: with a connection, or with memory that it shares with them?
+bool has_joined(int pid);
+
 // The pids of `reports` in order of PE.
 std::vector<int> pids_by_pe(const std::vector<Report>& reports);
 

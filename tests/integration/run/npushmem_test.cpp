@@ -211,7 +211,7 @@ TEST_F(Npushmem, APeThatIsKilledInInitIsNamedAlsoWhenOthersReportItFirst) {
         JobUnderTest job(npushmem_job({"-n", "4"}, part), by_uid());
         const auto pids = pids_by_pe(job.reports(4));
         for (const int pe : {1, 2, 3})
-            ASSERT_TRUE(eventually([&] { return !sockets_of(pids[static_cast<std::size_t>(pe)]).empty(); }));
+            ASSERT_TRUE(eventually([&] { return has_joined(pids[static_cast<std::size_t>(pe)]); }));
         ASSERT_EQ(::kill(pids[1], SIGKILL), 0);
         EXPECT_EQ(job.end(), 128 + SIGKILL) << job.errors();
         EXPECT_THAT(job.errors(), HasSubstr("PE 1 (pid " + std::to_string(pids[1])));
@@ -225,7 +225,7 @@ TEST_F(Npushmem, APeThatIsKilledInInitIsNamedAlsoWhenAnotherHostReportsItFirst) 
         JobUnderTest job(npushmem_job(three_hosts, part), by_uid());
         const auto pids = pids_by_pe(job.reports(3));
         for (const int pe : {1, 2})
-            ASSERT_TRUE(eventually([&] { return !sockets_of(pids[static_cast<std::size_t>(pe)]).empty(); }));
+            ASSERT_TRUE(eventually([&] { return has_joined(pids[static_cast<std::size_t>(pe)]); }));
         ASSERT_EQ(::kill(pids[1], SIGKILL), 0);
         EXPECT_EQ(job.end(), 128 + SIGKILL) << part;
         EXPECT_THAT(job.errors(), HasSubstr("PE 1 (pid " + std::to_string(pids[1])));

@@ -68,12 +68,12 @@ TEST(StartCosts, BytesTakeTheirTimeAtBothEndsAndTravelInPieces) {
     EXPECT_DOUBLE_EQ(cost_of_start(2, 1, slow).received_bytes, received);
 }
 
-// Rank 0 and four subtrees of 41 ranks, whose data fits into one piece each. The records of all need two pieces.
+// Rank 0 and four subtrees of 85 ranks, whose data fits into one piece each. The endpoints of all need two pieces.
 TEST(StartCosts, OfLargeExchangesCountThePieces) {
-    constexpr int members = 165;
+    constexpr int members = 341;
     double frames = members * 5 + (members - 1) * (3 + 2);  // join, connections, the opening barrier
     for (const StartExchange& each : start_exchanges(StartTraits::typical(true))) {
-        ASSERT_LE(41 * each.bytes, rendezvous::limits::chunk_bytes);
+        ASSERT_LE(85 * each.bytes, rendezvous::limits::chunk_bytes);
         frames += (members - 1) * (members * each.bytes > rendezvous::limits::chunk_bytes ? 3 : 2);
     }
     EXPECT_DOUBLE_EQ(cost_of_start(members, 1).messages, frames);

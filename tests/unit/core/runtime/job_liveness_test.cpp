@@ -311,25 +311,37 @@ TEST(DelayedTask, ARunningTaskSeesItsCancellation) {
     EXPECT_TRUE(seen);
 }
 
-// PEs of two containers on a machine of 4 CPUs, of which the second has a quota or CPUs of its own.
-PeRecords in_two_containers(double quota, std::uint64_t second_mask) {
-    PeRecords all{std::vector<PeRecord>(4), std::vector<HostFacts>(4)};
-    for (std::size_t pe = 0; pe < 4; ++pe) {
-        all.pes[pe].host.machine = 1;
-        all.pes[pe].host.space = pe / 2;
-        all.facts[pe].cpu_quota = quota;
-        all.facts[pe].cpu_mask[0] = pe < 2 ? 0b0011 : second_mask;
-    }
+struct Container {
+    std::size_t pes;
+    std::uint64_t cpus;
+    double quota;
+};
+
+PeRecords on_one_machine(const std::vector<Container>& containers) {
+    PeRecords all;
+    for (std::size_t i = 0; i < containers.size(); ++i)
+        for (std::size_t pe = 0; pe < containers[i].pes; ++pe) {
+            all.pes.emplace_back().process_space = i;
+            HostFacts& facts = all.facts.emplace_back();
+            facts.cpu_quota = containers[i].quota;
+            facts.cpu_mask[0] = containers[i].cpus;
+        }
     return all;
 }
 
-TEST(PesPerCore, CountContainersThatShareTheCoresOfAMachine) {
-    EXPECT_DOUBLE_EQ(max_pes_per_core(in_two_containers(0, 0b0011)), 2);
-    EXPECT_DOUBLE_EQ(max_pes_per_core(in_two_containers(0, 0b1100)), 1) << "CPUs of their own";
-    EXPECT_DOUBLE_EQ(max_pes_per_core(in_two_containers(0.5, 0b1100)), 4) << "one core by quotas";
-    PeRecords apart = in_two_containers(0, 0b0011);
+TEST(PesPerCore, AreThoseOfTheMostCrowdedContainerOrOfTheMachine) {
+    const auto most = [](const std::vector<Container>& containers) {
+        return max_pes_per_core(on_one_machine(containers));
+    };
+    EXPECT_DOUBLE_EQ(most({{2, 0b0011, 0}, {2, 0b0011, 0}}), 2) << "the same CPUs";
+    EXPECT_DOUBLE_EQ(most({{2, 0b0011, 0}, {2, 0b1100, 0}}), 1) << "CPUs of their own";
+    EXPECT_DOUBLE_EQ(most({{2, 0b1111, 2}, {2, 0b1111, 2}}), 1) << "a quota each";
+    EXPECT_DOUBLE_EQ(most({{4, ~0ULL, 1}, {1, ~0ULL, 0}}), 4) << "a quota and none";
+    EXPECT_DOUBLE_EQ(most({{1, ~0ULL, 8}, {8, ~0ULL, 1}}), 8) << "quotas that differ";
+    EXPECT_DOUBLE_EQ(most({{8, 0b11, 0}, {1, ~0b11ULL, 0}}), 4) << "few CPUs and many";
+    PeRecords apart = on_one_machine({{2, 0b0011, 0}, {2, 0b0011, 0}});
     for (const std::size_t pe : {2, 3}) apart.pes[pe].host.machine = 2;
-    EXPECT_DOUBLE_EQ(max_pes_per_core(apart), 1);
+    EXPECT_DOUBLE_EQ(max_pes_per_core(apart), 1) << "two machines";
 }
 
 }  // namespace
