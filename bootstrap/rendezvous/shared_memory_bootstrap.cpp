@@ -21,9 +21,12 @@ namespace {
 // The more ranks wait, the less often each looks for ranks that have ended.
 constexpr std::chrono::milliseconds check_interval{20};
 constexpr int ranks_of_one_interval = 16;
-constexpr int checks_per_interval = 16;
+constexpr int checks_per_interval = 16;  // of /proc, which shows processes that nobody has reaped too
+constexpr int known_per_interval = 256;  // of the kernel's list of processes
 // Ranks that have not joined the service may start seconds after each other, and a check takes their processors.
 constexpr int intervals_of_start = 8;
+
+bool is_known(const ProcessId& process) { return kernel_knows(process.pid); }
 
 }  // namespace
 
@@ -105,6 +108,7 @@ Status SharedMemoryBootstrap::await_others(const Call& call, Deadline deadline,
     Header& shared = header();
     Moment next_check = Clock::now() + interval;
     int first_checked = me_.rank;  // so that ranks that wait together check different ones
+    int first_known = me_.rank;
     for (;;) {
         const std::uint32_t changes = shared.changes.load(std::memory_order_acquire);
         // Acquire: partner is the release store of the last rank to come.
@@ -125,10 +129,12 @@ Status SharedMemoryBootstrap::await_others(const Call& call, Deadline deadline,
                                                      "was starting",
                                                      header().creator.pid)};
             // A rank that ended behind a complete round fails the next one.
-            const int rank = find_ended(first_checked, checks_per_interval);
+            int rank = find_ended(first_checked, checks_per_interval, is_alive);
+            if (rank < 0) rank = find_ended(first_known, known_per_interval, is_known);
             if (rank >= 0 && shared.rounds.load(std::memory_order_acquire) == rounds_)
                 return ended(rank, rounds_ == 0 ? "while the job was starting" : "during " + call.text());
             first_checked = (first_checked + checks_per_interval) % nranks_;
+            first_known = (first_known + known_per_interval) % nranks_;
             next_check = now + interval;
         }
         const int left = deadline.poll_milliseconds(now);
@@ -165,15 +171,14 @@ int SharedMemoryBootstrap::find_left() const {
     return -1;
 }
 
-int SharedMemoryBootstrap::find_ended(int first, int count) const {
-    for (int i = 0; i < nranks_; ++i) {
+int SharedMemoryBootstrap::find_ended(int first, int count, bool (*runs)(const ProcessId&)) const {
+    for (int i = 0; i < std::min(count, nranks_); ++i) {
         const int rank = (first + i) % nranks_;
         const RankState& state = state_of(rank);
         const auto has_left = [&] { return state.left.load(std::memory_order_acquire) != 0; };
         // Acquire: a rank has written its process before it enters the first round.
         if (state.entered.load(std::memory_order_acquire) == 0 || has_left()) continue;
-        const bool runs = i < count ? is_alive({state.process, state.process_start}) : kernel_knows(state.process);
-        if (!runs && !has_left()) return rank;
+        if (!runs(memory_.process_of(rank)) && !has_left()) return rank;
     }
     return -1;
 }
@@ -215,7 +220,7 @@ void SharedMemoryBootstrap::abort(const std::string& reason) {
 
 Status SharedMemoryBootstrap::check() {
     if (Status known = memory_.failure(); !known.ok()) return known;
-    const int rank = find_ended(0, nranks_);
+    const int rank = find_ended(0, nranks_, is_alive);
     return rank < 0 ? Status{} : fail(ended(rank, "while the job was running"));
 }
 
