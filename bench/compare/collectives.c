@@ -93,11 +93,13 @@ static double now(void) {
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
+static long fewer_calls = 1;
+
 typedef void (*Kernel)(long* dest, long* source, size_t count);
 
 static void measure(const char* name, Kernel kernel, long* dest, long* source, size_t bytes) {
     const size_t moved = bytes * (size_t)pes();
-    const long calls = moved < 65536 ? 400 : (long)((16 << 20) / moved) + 2;
+    const long calls = (moved < 65536 ? 400 : (long)((16 << 20) / moved) + 2) / fewer_calls + 1;
     double least = 1e30;
     for (int batch = 0; batch < batches; ++batch) {
         synchronise();
@@ -112,6 +114,7 @@ static void measure(const char* name, Kernel kernel, long* dest, long* source, s
 
 int main(int argc, char** argv) {
     const char* only = argc > 1 ? argv[1] : "";
+    if (argc > 2) fewer_calls = atol(argv[2]);
     start();
     long* dest = allocate(room_bytes);
     long* source = allocate(room_bytes);
