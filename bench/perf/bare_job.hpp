@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What no start of a job can avoid, without npushmem's runtime: each process loads the libraries of the plugins, maps
-// memory that all share, writes its part of it, and meets the others a few times. Beside it, an empty job shows what
+// memory that all share, writes its part of it, and passes a few barriers. Beside it, an empty job shows what
 // the runtime adds; beside empty processes, it shows how near to these a start can come.
 #pragma once
 

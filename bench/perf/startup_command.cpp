@@ -33,7 +33,7 @@ public:
         CLI::App* app = program.add_subcommand(
             "startup",
             "An empty job (init, barrier, finalize) from start to end; beside as many empty processes, and "
-            "processes that only load the plugins, share memory and meet");
+            "processes that only load the plugins, share memory and pass barriers");
         app->add_option("--pes", pes_, "Sizes of the job")->delimiter(',')->capture_default_str();
         app->add_option("--as", role_, "Role of the started processes")->group("");
         app->add_option("--memory", memory_, "Descriptor of a bare job's memory")->group("");
