@@ -20,15 +20,26 @@ std::vector<RemotePeers::Peer>::iterator RemotePeers::place_of(int pe) {
     return std::ranges::lower_bound(peers_, pe, {}, &Peer::pe);
 }
 
+bool RemotePeers::is_linked(int pe) const {
+    const auto index = static_cast<std::size_t>(pe);
+    return index < linked_.size() && linked_[index];
+}
+
+void RemotePeers::set_linked(int pe, bool linked) {
+    const auto index = static_cast<std::size_t>(pe);
+    if (index >= linked_.size()) linked_.resize(index + 1);
+    linked_[index] = linked;
+}
+
 Result<RemotePeers::Peer> RemotePeers::connect(int pe) {
     if (const auto known = place_of(pe); known != peers_.end() && known->pe == pe) return *known;
     const int number = map_.route(pe).transport;
     const NamedTransport& transport = named(number);
-    if (!linked_.contains(pe)) {
+    if (!is_linked(pe)) {
         forgotten_.erase(pe);
         if (Status connected = transport.transport->connect(directory_.peer(number, pe)); !connected.ok())
             return connected.within(fmt::format("transport {}: cannot connect to PE {}", transport.name, pe));
-        linked_.insert(pe);
+        set_linked(pe, true);
     }
     // An imported PE must find room.
     if (peers_.size() == peers_.capacity()) peers_.reserve(std::max<std::size_t>(4, 2 * peers_.size()));
@@ -36,7 +47,7 @@ Result<RemotePeers::Peer> RemotePeers::connect(int pe) {
     if (!remote.ok())
         return remote.status().within(fmt::format("transport {}: cannot use the memory of PE {}", transport.name, pe));
     const Peer imported = *peers_.insert(place_of(pe), Peer{pe, number, remote.value()});
-    linked_.erase(pe);
+    set_linked(pe, false);
     return imported;
 }
 
@@ -65,7 +76,7 @@ Result<void*> RemotePeers::map(int pe, const void* place) {
     if (address.ok() && address.value() == place) {
         (void)transport.release_memory(connection.value().remote);
         peers_.erase(place_of(pe));
-        linked_.insert(pe);
+        set_linked(pe, true);
     }
     return address;
 }
@@ -75,7 +86,7 @@ void RemotePeers::forget(int pe) {
     if (forgotten_.contains(pe)) return;
     if (named(map_.route(pe).transport).transport->forget(pe) != Code::ok) return;
     forgotten_.insert(pe);
-    linked_.erase(pe);
+    set_linked(pe, false);
 }
 
 std::vector<int> RemotePeers::connected() {

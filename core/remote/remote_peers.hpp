@@ -99,6 +99,8 @@ private:
     // With setup_lock_ held.
     [[nodiscard]] std::vector<Peer>::iterator place_of(int pe);
     Result<Peer> connect(int pe);
+    [[nodiscard]] bool is_linked(int pe) const;
+    void set_linked(int pe, bool linked);
     // Both with progress_lock_ held.
     void progress_all();
     Status next_event(const NamedTransport& named);
@@ -113,7 +115,7 @@ private:
     // Those whose memory is imported, in order of PE: 16 bytes each. An insertion moves those behind it, which takes
     // less time than the connection unless there are some 100,000. Under setup_lock_.
     std::vector<Peer> peers_;
-    std::set<int> linked_;      // the PEs whose transport is connected to them, without memory; under setup_lock_
+    std::vector<bool> linked_;  // by PE: the transport is connected to it, without memory; under setup_lock_
     std::set<int> forgotten_;   // the PEs whose transport has forgotten them since connect(); under setup_lock_
     std::mutex progress_lock_;  // for the transports' progress and events, and the members below
     npushmem_event event_{};    // empty; reused because every wait polls often and mostly finds none
