@@ -41,7 +41,7 @@ struct Phase {
 class Recording {
 public:
     Recording(const Team& team, const Model& model) : team_(team), model_(model) {
-        if (has_grid()) {
+        if (has_grid(team)) {
             for (int place = 0; place < team.per_node; ++place) recorded_.push_back(place);
             for (int place = 0; place < team.per_node; ++place)
                 recorded_.push_back(team.nodes() / 2 * team.per_node + place);
@@ -65,12 +65,11 @@ public:
     // How many members a recorded one stands for. The first is the root of broadcasts, and stands for itself alone.
     // Where all members of two nodes are recorded, the root's node stands for itself, and the other one for the rest.
     [[nodiscard]] double weight(int member) const {
-        if (has_grid()) return member < team_.per_node ? 1 : team_.nodes() - 1;
+        if (has_grid(team_)) return member < team_.per_node ? 1 : team_.nodes() - 1;
         return member == 0 ? 1 : (team_.members - 1) / static_cast<double>(recorded_.size() - 1);
     }
-    [[nodiscard]] bool has_grid() const { return npushmem::simulate::has_grid(team_); }
     [[nodiscard]] std::optional<coll::HostGrid> grid_of(int member) const {
-        if (!has_grid()) return std::nullopt;
+        if (!has_grid(team_)) return std::nullopt;
         return coll::HostGrid{
             team_.nodes(), team_.per_node, {member / team_.per_node, member % team_.per_node}, by_host_};
     }

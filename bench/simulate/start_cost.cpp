@@ -156,7 +156,7 @@ Result<StartCost> start_cost(const Team& team, const Model& model) {
     constexpr double frames_of_connect = 3;  // hello, challenge, link
     const bool in_tree = team.nodes() > 1;
     StartCost cost;
-    if (in_tree) {  // on one host the PEs meet in memory of the launcher
+    if (in_tree) {  // on one host the PEs attach to memory of the launcher
         cost.join = join_time(model.tcp, members);
         cost.messages = frames_of_join * members;
         const auto children = static_cast<int>(rendezvous::tree_place(0, members).children.size());

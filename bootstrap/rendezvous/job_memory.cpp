@@ -69,10 +69,8 @@ Result<JobMemory> JobMemory::attach(const SegmentHandle& handle, int nranks, con
     if (header.nranks != nranks || header.version != library_version)
         return Status{
             Code::mismatch,
-            fmt::format("the memory for the start of the job is that of {} ranks of npushmem {}.{}.{}, not of {} ranks "
-                        "of {}.{}.{}",
-                        header.nranks, header.version.major, header.version.minor, header.version.patch, nranks,
-                        library_version.major, library_version.minor, library_version.patch)};
+            fmt::format("the memory for the start of the job is that of {} ranks of npushmem {}, not of {} ranks of {}",
+                        header.nranks, text_of(header.version), nranks, text_of(library_version))};
     return memory;
 }
 
@@ -108,11 +106,12 @@ JobMemory::State JobMemory::leave_forming(State next) const {
 
 bool JobMemory::complete() { return leave_forming(State::complete) == State::complete; }
 
+// Acquire: the rank has written its process.
+bool JobMemory::has_attached(int rank) const { return state_of(rank).entered.load(std::memory_order_acquire) != 0; }
+
 void JobMemory::refuse(int rank) {
-    // Acquire: the rank has written its process.
-    const bool has_entered =
-        rank >= 0 && rank < nranks() && state_of(rank).entered.load(std::memory_order_acquire) != 0;
-    if (has_entered && state() == State::forming && !is_alive(process_of(rank)))
+    const bool has_process = rank >= 0 && rank < nranks() && has_attached(rank);
+    if (has_process && state() == State::forming && !is_alive(process_of(rank)))
         (void)fail_as(creator, {Code::peer_dead, fmt::format("the process of rank {} (pid {}) ended while the job was "
                                                              "starting",
                                                              rank, process_of(rank).pid)});
@@ -121,9 +120,8 @@ void JobMemory::refuse(int rank) {
 
 void JobMemory::rank_ended(int rank, const std::string& how) {
     if (rank < 0 || rank >= nranks() || state() != State::forming) return;
-    const bool has_entered = state_of(rank).entered.load(std::memory_order_acquire) != 0;
-    (void)fail_as(creator, has_entered ? Status{Code::peer_dead, how + " while the job was starting"}
-                                       : ended_without_joining(how));
+    (void)fail_as(creator, has_attached(rank) ? Status{Code::peer_dead, how + " while the job was starting"}
+                                              : ended_without_joining(how));
 }
 
 // The process is published by the release store to `entered`.

@@ -89,6 +89,8 @@ public:
 
     [[nodiscard]] Header& header() const { return *reinterpret_cast<Header*>(segment_.base()); }
     [[nodiscard]] RankState& state_of(int rank) const;
+    // Has the rank entered its first round? Then its process is known.
+    [[nodiscard]] bool has_attached(int rank) const;
     [[nodiscard]] ProcessId process_of(int rank) const;
     // The part of a rank in one of the two buffers.
     [[nodiscard]] std::span<std::byte> piece(std::uint32_t buffer, int rank) const;

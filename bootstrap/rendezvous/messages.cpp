@@ -69,6 +69,10 @@ std::optional<Message> if_complete(const ByteReader& in, Message message) {
 
 }  // namespace
 
+std::string text_of(const Version& version) {
+    return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
+}
+
 Identity Identity::of_this_process(int rank) { return {rank, static_cast<std::int32_t>(::getpid()), host_name()}; }
 
 std::string Identity::text() const { return fmt::format("rank {} (pid {} on host {})", rank, pid, host); }

@@ -22,6 +22,9 @@ namespace npushmem::rendezvous {
 // not empty.
 [[nodiscard]] std::string rank_list(const std::vector<int>& ranks);
 
+// "0.2.0"
+[[nodiscard]] std::string text_of(const Version& version);
+
 // The payloads of join, assign, link and abort. decode() returns none unless the bytes fit exactly.
 
 // Identifies a process, for its peers and in messages.

@@ -207,16 +207,14 @@ void RendezvousService::add_member(AuthenticatedConnection admitted) {
     ensure_file_limit(static_cast<std::size_t>(join->nranks) + spare_files);
     Member* const member = members_.add(std::move(admitted.channel), job, join->who.rank);
     if (member == nullptr) return;
-    if (const Status failure = job->failure_in_memory(*join); !failure.ok()) {
-        member->channel.allow_payload(limits::abort_bytes);
+    member->channel.allow_payload(limits::abort_bytes);
+    if (const Status failure = job->failure_in_memory(*join); !failure.ok())
         return members_.send_abort(*member, failure);
-    }
     job->prune(Clock::now());
     Session& session = job->session_for(*join, Clock::now());
     const bool was_in_progress = in_progress(session);
     const Status entered = session.join(*join, member->id, Clock::now());
     member->session = session.number();
-    member->channel.allow_payload(limits::abort_bytes);
     if (!entered.ok()) members_.send_abort(*member, entered);
     if (was_in_progress && session.stage() == Session::Stage::failed) members_.send_failure(session);
     if (entered.ok() && session.stage() == Session::Stage::linking) members_.send_assignments(session);

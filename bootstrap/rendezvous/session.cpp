@@ -12,14 +12,6 @@
 
 namespace npushmem::rendezvous {
 
-namespace {
-
-std::string text_of(const Version& version) {
-    return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
-}
-
-}  // namespace
-
 std::vector<int> Membership::ranks_in(State state) const {
     std::vector<int> ranks;
     for (int rank = 0; rank < size(); ++rank)

@@ -103,8 +103,9 @@ Status SharedMemoryBootstrap::pass_round(const Call& call, Deadline deadline,
 // A change that its checks miss has incremented `changes` since the load, so that the sleep ends at once.
 Status SharedMemoryBootstrap::await_others(const Call& call, Deadline deadline,
                                            const std::function<Status()>& service_failure) {
-    const std::chrono::milliseconds interval = check_interval * (1 + nranks_ / ranks_of_one_interval) *
-                                               (rounds_ == 0 && !service_failure ? intervals_of_start : 1);
+    const bool without_service = rounds_ == 0 && !service_failure;
+    const std::chrono::milliseconds interval =
+        check_interval * (1 + nranks_ / ranks_of_one_interval) * (without_service ? intervals_of_start : 1);
     Header& shared = header();
     Moment next_check = Clock::now() + interval;
     int first_checked = me_.rank;  // so that ranks that wait together check different ones
@@ -121,7 +122,6 @@ Status SharedMemoryBootstrap::await_others(const Call& call, Deadline deadline,
         if (service_failure)
             if (Status service = service_failure(); !service.ok()) return service;
         const Moment now = Clock::now();
-        const bool without_service = rounds_ == 0 && !service_failure;
         if (deadline.passed(now)) return without_service ? never_joined(deadline) : timed_out(call, deadline);
         if (now >= next_check) {
             if (without_service && !is_alive(header().creator))
@@ -159,7 +159,7 @@ bool SharedMemoryBootstrap::has_entered(int rank) const {
 
 std::string SharedMemoryBootstrap::name_of(int rank) const {
     const RankState& state = state_of(rank);
-    if (state.entered.load(std::memory_order_acquire) == 0) return fmt::format("rank {}", rank);
+    if (!memory_.has_attached(rank)) return fmt::format("rank {}", rank);
     return Identity{rank, state.process, me_.host}.text();
 }
 
@@ -176,8 +176,7 @@ int SharedMemoryBootstrap::find_ended(int first, int count, bool (*runs)(const P
         const int rank = (first + i) % nranks_;
         const RankState& state = state_of(rank);
         const auto has_left = [&] { return state.left.load(std::memory_order_acquire) != 0; };
-        // Acquire: a rank has written its process before it enters the first round.
-        if (state.entered.load(std::memory_order_acquire) == 0 || has_left()) continue;
+        if (!memory_.has_attached(rank) || has_left()) continue;
         if (!runs(memory_.process_of(rank)) && !has_left()) return rank;
     }
     return -1;

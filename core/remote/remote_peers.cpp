@@ -46,9 +46,7 @@ Result<RemotePeers::Peer> RemotePeers::connect(int pe) {
     auto remote = transport.transport->import_memory(pe, directory_.handle(number, pe));
     if (!remote.ok())
         return remote.status().within(fmt::format("transport {}: cannot use the memory of PE {}", transport.name, pe));
-    const Peer imported = *peers_.insert(place_of(pe), Peer{pe, number, remote.value()});
-    set_linked(pe, false);
-    return imported;
+    return *peers_.insert(place_of(pe), Peer{pe, number, remote.value()});
 }
 
 Result<RemotePeers::Link> RemotePeers::open(int pe) {
@@ -76,7 +74,6 @@ Result<void*> RemotePeers::map(int pe, const void* place) {
     if (address.ok() && address.value() == place) {
         (void)transport.release_memory(connection.value().remote);
         peers_.erase(place_of(pe));
-        set_linked(pe, true);
     }
     return address;
 }

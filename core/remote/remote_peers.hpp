@@ -115,7 +115,7 @@ private:
     // Those whose memory is imported, in order of PE: 16 bytes each. An insertion moves those behind it, which takes
     // less time than the connection unless there are some 100,000. Under setup_lock_.
     std::vector<Peer> peers_;
-    std::vector<bool> linked_;  // by PE: the transport is connected to it, without memory; under setup_lock_
+    std::vector<bool> linked_;  // by PE: the transport is connected to it; under setup_lock_
     std::set<int> forgotten_;   // the PEs whose transport has forgotten them since connect(); under setup_lock_
     std::mutex progress_lock_;  // for the transports' progress and events, and the members below
     npushmem_event event_{};    // empty; reused because every wait polls often and mostly finds none

@@ -216,14 +216,17 @@ class CoreUse {
 public:
     // `quota`: of their cgroup; 0: none.
     void add(const HostFacts& facts, double quota) {
+        ++pes_;
+        if (&facts == last_) return;  // all PEs may have one in common
+        last_ = &facts;
         CpuMask mask = facts.affinity();
         if (masks_.empty() || masks_.back() != mask) masks_.push_back(std::move(mask));
         quota_ = std::max(quota_, quota);
-        ++pes_;
     }
     [[nodiscard]] HostOccupancy occupancy() const { return {usable_cores(masks_, quota_), pes_}; }
 
 private:
+    const HostFacts* last_ = nullptr;
     std::vector<CpuMask> masks_;
     double quota_ = 0;
     int pes_ = 0;

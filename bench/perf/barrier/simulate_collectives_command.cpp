@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iostream>
 
 #include "bench/engine/report.hpp"
-#include "bench/perf/measure_command.hpp"
+#include "bench/perf/simulation_options.hpp"
 #include "bench/perf/subcommand.hpp"
 #include "bench/simulate/collective_cost.hpp"
 
@@ -47,13 +46,7 @@ public:
         CLI::App* app = program.add_subcommand(
             "simulate-collectives",
             "Run the real collectives of several nodes under the LogGP model, by each method, for up to a million PEs");
-        app->add_option("--pes", members_, "Sizes of the team, more than --pes-per-node")
-            ->delimiter(',')
-            ->check(CLI::Range(2, 1'000'000))
-            ->capture_default_str();
-        app->add_option("--pes-per-node", per_node_, "PEs per node")
-            ->check(CLI::Range(1, 1'000'000))
-            ->capture_default_str();
+        declare_sizes(*app, options_, "Sizes of the team, more than --pes-per-node", "PEs per node");
         app->add_option("--collectives", only_, "Only these, several with commas")
             ->delimiter(',')
             ->check(CLI::IsMember(collectives))
@@ -62,8 +55,7 @@ public:
             ->delimiter(',')
             ->check(CLI::Range(4, 1 << 26))
             ->capture_default_str();
-        app->add_option("--parameters", parameters_, "File with the model's parameters; see bench/simulate/model.hpp");
-        declare_json(*app, json_);
+        declare_model(*app, options_);
         return app;
     }
 
@@ -74,22 +66,20 @@ public:
 
 private:
     Status predict() {
-        simulate::Model model = simulate::default_model();
-        if (Status read = simulate::read_model_file(parameters_, model); !read.ok()) return read;
+        const auto model = options_.model();
+        if (!model.ok()) return model.status();
         std::vector<Row> rows;
         for (const std::string& collective : only_)
             for (const std::uint64_t bytes : bytes_)
-                for (const int members : members_)
+                for (const int members : options_.members)
                     for (const coll::Method method : simulated_methods(number_of(collective))) {
-                        const auto cost =
-                            simulate::cost_of({number_of(collective), bytes, method}, {members, per_node_}, model);
+                        const auto cost = simulate::cost_of({number_of(collective), bytes, method},
+                                                            {members, options_.per_node}, model.value());
                         if (cost.status().code() == Code::unsupported) continue;
                         if (!cost.ok()) return cost.status();
                         rows.push_back({collective, bytes, members, method, cost.value()});
                     }
-        if (Status written = write_json(json_, json_report(table_of(rows))); !written.ok()) return written;
-        if (!is_standard_output(json_)) std::cout << describe(model) << text_of(rows);
-        return {};
+        return options_.deliver(table_of(rows), describe(model.value()) + text_of(rows));
     }
 
     static bench::ResultTable table_of(const std::vector<Row>& rows) {
@@ -120,12 +110,9 @@ private:
         return text + "\n";
     }
 
-    std::vector<int> members_{100, 1000, 10'000, 100'000, 1'000'000};
-    int per_node_ = 8;
+    SimulationOptions options_;
     std::vector<std::string> only_{"broadcast", "alltoall"};
     std::vector<std::uint64_t> bytes_{8, 65536};
-    std::string parameters_;
-    std::string json_;
 };
 
 }  // namespace

@@ -2,10 +2,8 @@
 // npushmem-perf simulate-layer: the dispatch and the combine of an MoE layer on many PEs under a cost model.
 #include <fmt/format.h>
 
-#include <iostream>
-
 #include "bench/engine/report.hpp"
-#include "bench/perf/measure_command.hpp"
+#include "bench/perf/simulation_options.hpp"
 #include "bench/perf/subcommand.hpp"
 #include "bench/simulate/layer_cost.hpp"
 
@@ -19,13 +17,7 @@ public:
         CLI::App* app = program.add_subcommand("simulate-layer",
                                                "Run the schedule of an MoE layer's dispatch and combine, one row per "
                                                "(token, rank), under the LogGP model, for up to a million PEs");
-        app->add_option("--pes", members_, "Sizes of the job")
-            ->delimiter(',')
-            ->check(CLI::Range(2, 1'000'000))
-            ->capture_default_str();
-        app->add_option("--pes-per-node", per_node_, "PEs per node, which map each other")
-            ->check(CLI::Range(1, 1'000'000))
-            ->capture_default_str();
+        declare_sizes(*app, options_, "Sizes of the job", "PEs per node, which map each other");
         app->add_option("--experts-per-pe", call_.experts_per_pe, "Experts that each PE holds")
             ->check(CLI::Range(1, 1 << 20))
             ->capture_default_str();
@@ -45,8 +37,7 @@ public:
             ->check(CLI::IsMember({"packed", "fixed"}))
             ->capture_default_str();
         app->add_option("--seed", call_.seed, "Seed of the choices")->capture_default_str();
-        app->add_option("--parameters", parameters_, "File with the model's parameters; see bench/simulate/model.hpp");
-        declare_json(*app, json_);
+        declare_model(*app, options_);
         return app;
     }
 
@@ -57,30 +48,28 @@ public:
 
 private:
     Status predict() {
-        simulate::Model model = simulate::default_model();
-        if (Status read = simulate::read_model_file(parameters_, model); !read.ok()) return read;
+        const auto model = options_.model();
+        if (!model.ok()) return model.status();
         call_.fixed_slots = slots_ == "fixed";
         bench::ResultTable table{"simulate-layer",
                                  {"pes", "pes_per_node", "us", "counts_us", "tables_us", "rows_us", "relays_us",
                                   "combine_us", "messages", "messages_to_all", "bytes", "record_bytes", "memory_bytes"},
                                  {}};
         std::string text = fmt::format("{}{} PEs per node, {} slots; messages and bytes that a PE sends\n",
-                                       describe(model), per_node_, slots_);
+                                       describe(model.value()), options_.per_node, slots_);
         text += fmt::format("{:>9} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
                             "PEs", "us", "counts", "tables", "rows", "relays", "combine", "messages", "to all", "MB",
                             "MB records", "MB of a PE");
-        for (const int members : members_) {
-            const auto made = simulate::layer_cost(call_, {members, per_node_}, model);
+        for (const int members : options_.members) {
+            const auto made = simulate::layer_cost(call_, {members, options_.per_node}, model.value());
             if (!made.ok()) return made.status();
             add(table, text, members, made.value());
         }
-        if (Status written = write_json(json_, json_report(table)); !written.ok()) return written;
-        if (!is_standard_output(json_)) std::cout << text;
-        return {};
+        return options_.deliver(table, text);
     }
 
     void add(bench::ResultTable& table, std::string& text, int members, const simulate::LayerCost& cost) const {
-        std::vector<bench::ResultCell> row{std::int64_t{members}, std::int64_t{per_node_}};
+        std::vector<bench::ResultCell> row{std::int64_t{members}, std::int64_t{options_.per_node}};
         text += fmt::format("{:>9}", members);
         for (const double time : {cost.nanoseconds, cost.counts, cost.tables, cost.rows, cost.relays, cost.combine}) {
             row.emplace_back(time / 1e3);
@@ -98,12 +87,9 @@ private:
         text += '\n';
     }
 
-    std::vector<int> members_{100, 1000, 10'000, 100'000, 1'000'000};
-    int per_node_ = 8;
+    SimulationOptions options_;
     simulate::LayerCall call_;
     std::string slots_ = "packed";
-    std::string parameters_;
-    std::string json_;
 };
 
 }  // namespace
