@@ -16,6 +16,7 @@
 #include "bench/perf/subcommand.hpp"
 #include "core/coll/cache_line_exchange.hpp"
 #include "core/coll/group.hpp"
+#include "core/coll/leader_exchange.hpp"
 #include "core/coll/methods.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
@@ -80,20 +81,29 @@ struct Measured {
 
 // What the PEs of the job map of each other.
 struct Mapping {
-    bool all = false;    // every PE maps every PE
-    bool hosts = false;  // several hosts with the same number of PEs, at least two, that map each other
+    bool all = false;        // every PE maps every PE
+    bool hosts = false;      // several hosts with the same number of PEs, which map each other
+    bool each_host = false;  // every PE maps those of its host
 };
 
 // Whether the method itself serves calls of `bytes` of each of `pes` PEs, and not the built-in choice in its place.
-bool serves(coll::Method method, std::size_t bytes, int pes, const Mapping& mapping) {
+bool serves(coll::Method method, const MeasuredCollective& collective, std::size_t bytes, int pes,
+            const Mapping& mapping) {
     using coll::Method;
+    const bool each = collective.number == NPUSHMEM_COLL_ALLTOALL || collective.number == NPUSHMEM_COLL_REDUCESCATTER;
+    const bool by_host_lines =
+        mapping.each_host && pes <= coll::LeaderExchange::max_members &&
+        bytes <= (each ? coll::LeaderExchange::block_bytes(pes) : coll::LeaderExchange::payload_bytes(pes));
     switch (method) {
         case Method::lines:
-            return mapping.all && pes > 1 && pes <= coll::CacheLineExchange::max_members &&
-                   bytes <= coll::CacheLineExchange::max_payload;
+            if (!mapping.all) return by_host_lines;
+            return pes > 1 && pes <= coll::CacheLineExchange::max_members &&
+                   bytes <= coll::CacheLineExchange::payload_bytes;
         case Method::ring:
-            return mapping.all && pes > 1 && pes <= coll::BroadcastRing::max_members &&
-                   bytes <= coll::BroadcastRing::max_payload;
+            if (!mapping.all)
+                return mapping.each_host && pes <= coll::LeaderExchange::max_members &&
+                       bytes <= coll::SmallExchange::largest_payload;
+            return pes > 1 && pes <= coll::BroadcastRing::max_members && bytes <= coll::BroadcastRing::payload_bytes;
         case Method::published: return bytes <= coll::Workspace::contribution_bytes;
         case Method::hosts: return mapping.hosts;
         default: return true;
@@ -174,7 +184,8 @@ private:
         mapping.all = agreed(mapped == job.pes(), number[1] + 1);
         const bool done = npushmem_int_min_reduce(NPUSHMEM_TEAM_WORLD, number[0], number[0], 1) == 0 &&
                           npushmem_int_max_reduce(NPUSHMEM_TEAM_WORLD, number[1], number[1], 1) == 0;
-        mapping.hosts = done && *number[0] == *number[1] && *number[0] > 1 && *number[0] < job.pes();
+        mapping.hosts = done && *number[0] == *number[1] && *number[0] > 0 && *number[0] < job.pes();
+        mapping.each_host = done && *number[0] > 0;
         return mapping;
     }
 
@@ -201,7 +212,8 @@ private:
                                                  const Mapping& mapping) const {
         std::vector<Choice> choices;
         for (const coll::Method method : coll::methods_of(one.number))
-            if (serves(method, bytes, pes, mapping)) choices.push_back({fmt::format("npushmem:{}", name_of(method))});
+            if (serves(method, one, bytes, pes, mapping))
+                choices.push_back({fmt::format("npushmem:{}", name_of(method))});
         if (choices.empty()) choices.push_back({"npushmem"});
         if (!library_.empty()) choices.push_back({library_});
         return choices;

@@ -6,6 +6,8 @@
 // A phase takes as long as its slowest member, or as the busiest member needs to receive and to serve what all others
 // send to it and read from it. Members that at least two recorded ones address count as addressed by all in the same
 // way; the others have the average load. Each PE has its own share of the network. Combining operands takes no time.
+// The members synchronise by barriers, as teams of more than 128 hosts do; smaller ones use coll::HostSync, which is
+// faster.
 #pragma once
 
 #include <cstdint>

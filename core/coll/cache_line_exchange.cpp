@@ -51,10 +51,11 @@ void CacheLineExchange::send_to_all(const std::byte* source, std::uint64_t step,
                     count);
 }
 
-Status CacheLineExchange::run(const std::byte* source, std::uint64_t step, std::uint64_t count) {
+Status CacheLineExchange::run(const std::byte* source, std::uint64_t count, bool each) {
     sleepers_woken_ = false;
     ++call_;
-    send_to_all(source, step, count);
+    set_received(cell(index_, 0, call_) + payload_offset, cell_bytes);
+    send_to_all(source, each ? count : 0, count);
     for (int i = 1; i < members_.count; ++i) {
         if (has_arrived(member_after(i))) continue;
         // Done before a possibly long wait, or at the end if there is none.
@@ -125,7 +126,7 @@ Status BroadcastRing::receive(std::byte* dest, std::uint64_t count, std::byte* m
     return {};
 }
 
-Status BroadcastRing::run(const std::byte* source, std::byte* dest, std::uint64_t count, int root) {
+Status BroadcastRing::broadcast(const std::byte* source, std::byte* dest, std::uint64_t count, int root) {
     ++call_;
     Place& place = places_[static_cast<std::size_t>(root)];
     const std::uint64_t length = rounded_up(header_bytes + count, 8);

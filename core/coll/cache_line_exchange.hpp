@@ -13,6 +13,7 @@
 #include "core/base/parking.hpp"
 #include "core/base/wait.hpp"
 #include "core/coll/barrier/mapped_fabric.hpp"
+#include "core/coll/small_exchange.hpp"
 
 namespace npushmem::coll {
 
@@ -44,26 +45,22 @@ template <class Ready>
 // In every call each member sends to every other and returns when all payloads have arrived. Call k uses turn k % 2, so
 // a sender overwrites its payload of call k - 2. This is safe: it has seen the receiver's payload of call k - 1, and a
 // receiver reads a cell before its next call.
-class CacheLineExchange {
+class CacheLineExchange final : public SmallExchange {
 public:
     static constexpr int max_members = 8;  // above, all-to-all writes cost more than a barrier
     static constexpr std::uint64_t depth = 2;
     static constexpr std::uint64_t cell_bytes = 128;
     static constexpr std::uint64_t payload_offset = 16;
-    static constexpr std::uint64_t max_payload = cell_bytes - payload_offset;
-    static constexpr std::uint64_t bytes = depth * max_members * cell_bytes;  // of each member, aligned to a line
+    static constexpr std::uint64_t payload_bytes = cell_bytes - payload_offset;  // maximum
+    static constexpr std::uint64_t bytes = depth * max_members * cell_bytes;     // of each member, aligned to a line
 
     // `cells` locates each member's cells. The waiter must outlive this. `timeout` 0: none.
     CacheLineExchange(barrier::MemberStates cells, PeRange members, int index, const Waiter& waiter,
                       std::chrono::nanoseconds timeout)
         : cells_(cells), members_(members), index_(index), waiter_(&waiter), timeout_(timeout) {}
 
-    // Collective. Sends `count` bytes, at most `max_payload`, from source + member * step to each member. On return all
-    // members have called it, and their earlier writes are visible.
-    Status run(const std::byte* source, std::uint64_t step, std::uint64_t count);
-
-    // Returns the payload of a member's last call: aligned to 16 bytes, valid until this member's next call.
-    [[nodiscard]] const std::byte* of(int member) const { return cell(index_, member, call_) + payload_offset; }
+    [[nodiscard]] std::uint64_t max_payload(bool /*each*/) const override { return payload_bytes; }
+    Status run(const std::byte* source, std::uint64_t count, bool each) override;
 
 private:
     [[nodiscard]] std::byte* cell(int receiver, int sender, std::uint64_t call) const {
@@ -106,13 +103,13 @@ private:
 // A root that enters a segment overwrites its messages of the lap before, which all members must have left. Members
 // acknowledge the calls before each call that enters a segment of any root. This suffices: they have acknowledged the
 // last message of a segment when the root has entered the one behind it, a lap ago.
-class BroadcastRing {
+class BroadcastRing final : public SmallBroadcast {
 public:
     static constexpr int max_members = 64;  // a root that enters a segment reads a line of each
     static constexpr std::uint64_t segments = 4;
     static constexpr std::uint64_t segment_bytes = 4096;
     static constexpr std::uint64_t header_bytes = 8;
-    static constexpr std::uint64_t max_payload = 560;
+    static constexpr std::uint64_t payload_bytes = 560;  // maximum
     // Of each member, aligned to a line.
     static constexpr std::uint64_t bytes = 2 * FutexCounter::bytes + segments * segment_bytes;
 
@@ -127,9 +124,9 @@ public:
           waiter_(&waiter),
           timeout_(timeout) {}
 
-    // Collective. Copies `count` bytes, at most `max_payload`, from the root's source to every member's dest; null
-    // dest: no copy. On return the root has called it; the root waits only for members that are a ring behind.
-    Status run(const std::byte* source, std::byte* dest, std::uint64_t count, int root);
+    [[nodiscard]] std::uint64_t max_broadcast() const override { return payload_bytes; }
+    // The root waits for members that are a ring behind.
+    Status broadcast(const std::byte* source, std::byte* dest, std::uint64_t count, int root) override;
 
 private:
     // Where the next message of a root begins.

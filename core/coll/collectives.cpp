@@ -33,8 +33,7 @@ constexpr std::uint64_t pull_broadcast_bytes_to_all = 1U << 20;
 // From this many bytes on that all members together would read from the root over transports, each reads only its part
 // from the root.
 constexpr std::uint64_t scatter_broadcast_bytes_to_all = 1U << 20;
-// The method `hosts` is worth its second barrier if a member sends that many fewer messages to other hosts, or that
-// many fewer bytes.
+// By prefers_hosts().
 constexpr std::uint64_t hosts_messages = 32;
 constexpr std::uint64_t hosts_broadcast_bytes = 512U << 10;
 constexpr std::uint64_t hosts_fcollect_bytes = 4096;
@@ -42,6 +41,41 @@ constexpr std::uint64_t hosts_fcollect_bytes = 4096;
 constexpr std::uint64_t hosts_reads = 3;
 // From this size on, a second barrier over mapped memory costs less than to combine all arrays on each member.
 constexpr std::uint64_t partition_reduce_bytes = 512;
+
+// Bytes for one member.
+struct Message {
+    std::uint64_t dest;
+    const std::byte* source;
+    std::uint64_t bytes;
+};
+
+// Writes the message of `message_for(member)` to every member, this one included, and waits for those of all others.
+// After a failure, `done`, it tells the others so. Returns the first failure.
+template <class MessageFor>
+Status push_to_all(Group& group, Status done, MessageFor&& message_for) {
+    const auto write_to = [&](int member) {
+        const Message message = message_for(member);
+        return write(group, member, message.dest, message.source, message.bytes);
+    };
+    HostSync* const sync = group.host_sync();
+    if (sync == nullptr || !sync->has_pairs()) {
+        if (done.ok()) done = for_all(group, write_to);
+        return complete_and_sync(group, std::move(done));
+    }
+    if (done.ok()) done = sync->broken();
+    std::vector<int> senders;
+    for (int i = 1; i <= group.size(); ++i) {
+        const int member = (group.index() + i) % group.size();
+        if (sync->is_on_host(member)) {
+            if (done.ok()) done = write_to(member);
+            continue;
+        }
+        const Message message = done.ok() ? message_for(member) : Message{};
+        done = sync->send(std::move(done), member, message.dest, message.source, message.bytes);
+        senders.push_back(member);
+    }
+    return sync->settle(std::move(done), senders, true);
+}
 
 Status broadcast_push(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
                       bool to_root) {
@@ -217,32 +251,38 @@ npushmem_coll_call transfer(std::uint32_t collective, std::uint64_t count, int r
     return call;
 }
 
-// Returns the group's CacheLineExchange if it carries this many bytes per pair; otherwise null.
-CacheLineExchange* lines_for(Group& group, std::uint64_t bytes) {
-    CacheLineExchange* const lines = group.line_exchange();
-    return bytes <= CacheLineExchange::max_payload ? lines : nullptr;
+// Returns the group's SmallExchange if it carries this many bytes to every member, `each`: others to each; otherwise
+// null.
+SmallExchange* lines_for(Group& group, std::uint64_t bytes, bool each) {
+    SmallExchange* const lines = group.small_exchange();
+    return lines != nullptr && bytes <= lines->max_payload(each) ? lines : nullptr;
 }
 
 // The same for a number of elements of a reduction.
-CacheLineExchange* lines_for(Group& group, std::uint64_t count, const Reduction& how) {
-    return count <= CacheLineExchange::max_payload / how.size ? group.line_exchange() : nullptr;
+SmallExchange* lines_for(Group& group, std::uint64_t count, const Reduction& how, bool each) {
+    return count <= SmallExchange::largest_payload ? lines_for(group, count * how.size, each) : nullptr;
 }
 
-// Copies each member's payload to its block of dest; it started at the member's source + receiver * step.
-Status gather_by_lines(Group& group, CacheLineExchange& lines, std::uint64_t dest, std::uint64_t source,
-                       std::uint64_t step, std::uint64_t bytes) {
-    if (Status done = lines.run(local_address(group, source), step, bytes); !done.ok()) return done;
-    std::byte* to = local_address(group, dest);
-    for (int member = 0; member < group.size(); ++member, to += bytes) std::memcpy(to, lines.of(member), bytes);
-    return {};
+// Copies the bytes of each member to its block of dest. `each`: they are the receiver's block at the member's source.
+Status gather_by_lines(Group& group, SmallExchange& lines, std::byte* dest, const std::byte* source,
+                       std::uint64_t bytes, bool each) {
+    Status done = lines.run(source, bytes, each);
+    for (int member = 0; member < group.size() && done.ok(); ++member, dest += bytes)
+        std::memcpy(dest, lines.of(member), bytes);
+    return done;
 }
 
-// Combines what the members before `end` send to this one, in their order; zero if there are none. They send from
-// source + receiver * step.
-Status combine_by_lines(Group& group, CacheLineExchange& lines, std::uint64_t dest, std::uint64_t source,
-                        std::uint64_t step, std::uint64_t count, const Reduction& how, int end) {
-    if (Status done = lines.run(local_address(group, source), step, count * how.size); !done.ok()) return done;
-    alignas(64) std::array<std::byte, 2 * CacheLineExchange::max_payload> result{};
+// The same between arrays in symmetric memory.
+Status gather_by_lines(Group& group, SmallExchange& lines, std::uint64_t dest, std::uint64_t source,
+                       std::uint64_t bytes, bool each) {
+    return gather_by_lines(group, lines, local_address(group, dest), local_address(group, source), bytes, each);
+}
+
+// Combines the elements of the members before `end`, in their order; zero if there are none. `each`: as above.
+Status combine_by_lines(Group& group, SmallExchange& lines, std::uint64_t dest, std::uint64_t source,
+                        std::uint64_t count, bool each, const Reduction& how, int end) {
+    if (Status done = lines.run(local_address(group, source), count * how.size, each); !done.ok()) return done;
+    alignas(64) std::array<std::byte, 2 * SmallExchange::largest_payload> result{};
     if (end > 0) how.begin(result.data(), lines.of(0), count);
     for (int member = 1; member < end; ++member) how.kernel(result.data(), lines.of(member), count);
     how.finish(local_address(group, dest), result.data(), count);
@@ -301,30 +341,27 @@ struct PairRecord {
 // Gives each member its element of `own`; element m of `theirs` becomes what member m had for this one.
 Status exchange_pairs(Group& group, std::span<const PairRecord> own, std::span<PairRecord> theirs) {
     constexpr std::uint64_t size = sizeof(PairRecord);
-    if (CacheLineExchange* const lines = lines_for(group, size)) {
-        Status done = lines->run(reinterpret_cast<const std::byte*>(own.data()), size, size);
-        for (int member = 0; member < group.size() && done.ok(); ++member)
-            std::memcpy(&theirs[static_cast<std::size_t>(member)], lines->of(member), size);
-        return done;
+    if (SmallExchange* const lines = lines_for(group, size, true)) {
+        return gather_by_lines(group, *lines, reinterpret_cast<std::byte*>(theirs.data()),
+                               reinterpret_cast<const std::byte*>(own.data()), size, true);
     }
     // Some members at a time write to the workspace of all, one after another in it.
     constexpr int at_a_time = Workspace::contribution_bytes / size;
+    Status done;
     for (int first = 0; first < group.size(); first += at_a_time) {
         const std::uint64_t at = group.workspace() + group.next_workspace_half() * Workspace::contribution_bytes;
         const int turn = group.index() - first;
-        Status done;
-        if (turn >= 0 && turn < at_a_time)
+        if (done.ok() && turn >= 0 && turn < at_a_time)
             done = for_all(group, [&](int member) {
                 return write(group, member, at + static_cast<std::uint64_t>(turn) * size,
                              &own[static_cast<std::size_t>(member)], size);
             });
         done = complete_and_sync(group, std::move(done));
-        if (!done.ok()) return done;
         const int many = std::min(at_a_time, group.size() - first);
         std::memcpy(&theirs[static_cast<std::size_t>(first)], local_address(group, at),
                     static_cast<std::size_t>(many) * size);
     }
-    return {};
+    return done;
 }
 
 Status sizes_differ(int sender, std::uint64_t sent, int receiver, std::uint64_t expected) {
@@ -344,12 +381,19 @@ Status collect_pull(Group& group, std::uint64_t dest, std::span<const Block> sou
     return sync_after(group, std::move(done));
 }
 
-// Returns how many fewer messages a member sends to, or reads from, other hosts by the method `hosts`; 0: it does not
-// serve the group.
+// Returns how many fewer messages a member sends to, or reads from, other hosts by the method `hosts`.
 std::uint64_t saved_by_hosts(const Group& group) {
     const HostGrid* const grid = group.host_grid();
     if (grid == nullptr) return 0;
     return static_cast<std::uint64_t>(grid->per_host - 1) * static_cast<std::uint64_t>(grid->hosts - 1);
+}
+
+// Without barriers of all, `hosts` takes no more messages than the others. With them it is worth its second barrier if
+// it saves a member many messages to other hosts, or `many` bytes.
+bool prefers_hosts(const Group& group, std::uint64_t bytes, std::uint64_t many) {
+    const std::uint64_t saved = saved_by_hosts(group);
+    return (group.host_sync() != nullptr && group.host_grid() != nullptr) || saved >= hosts_messages ||
+           saved * bytes >= many;
 }
 
 Method broadcast_method(const Group& group, std::uint64_t bytes, bool has_ring) {
@@ -368,8 +412,7 @@ Method broadcast_method(const Group& group, std::uint64_t bytes, bool has_ring) 
                                         : pull_broadcast_bytes;
         return bytes < limit ? Method::push : Method::pull;
     }
-    const std::uint64_t saved = saved_by_hosts(group);
-    if (saved >= hosts_messages || saved * bytes >= hosts_broadcast_bytes) return Method::hosts;
+    if (prefers_hosts(group, bytes, hosts_broadcast_bytes)) return Method::hosts;
     if (bytes < pull_broadcast_bytes_if_unmapped) return Method::push;
     return others > 1 && bytes >= scatter_broadcast_bytes_to_all / others ? Method::scatter : Method::pull;
 }
@@ -387,6 +430,10 @@ Method exchange_method(const Group& group, std::uint32_t collective, std::uint64
 }  // namespace
 
 Status gather_small(Group& group, const void* mine, std::uint64_t bytes, void* all) {
+    if (SmallExchange* const lines = lines_for(group, bytes, false)) {
+        return gather_by_lines(group, *lines, static_cast<std::byte*>(all), static_cast<const std::byte*>(mine), bytes,
+                               false);
+    }
     const auto at = publish(group, mine, bytes);
     Status done = at.status();
     auto* to = static_cast<std::byte*>(all);
@@ -402,11 +449,13 @@ Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::ui
             return read(group, root, source, local_address(group, dest), bytes);
         return *done;
     }
-    BroadcastRing* const ring = bytes <= BroadcastRing::max_payload ? group.broadcast_ring() : nullptr;
+    SmallBroadcast* ring = group.small_broadcast();
+    if (ring != nullptr && bytes > ring->max_broadcast()) ring = nullptr;
     const bool written = group.index() != root || to_root;
     switch (broadcast_method(group, bytes, ring != nullptr)) {
         case Method::ring:
-            return ring->run(local_address(group, source), written ? local_address(group, dest) : nullptr, bytes, root);
+            return ring->broadcast(local_address(group, source), written ? local_address(group, dest) : nullptr, bytes,
+                                   root);
         case Method::pull: return broadcast_pull(group, dest, source, bytes, root, to_root);
         case Method::hosts: return broadcast_by_hosts(group, dest, source, bytes, root, to_root);
         case Method::scatter: return broadcast_scatter_allgather(group, dest, source, bytes, root, to_root);
@@ -417,29 +466,27 @@ Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::ui
 Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
     if (bytes == 0) return {};
     if (auto done = run_by_library(group, dest, source, transfer(NPUSHMEM_COLL_FCOLLECT, bytes), bytes)) return *done;
-    CacheLineExchange* const lines = lines_for(group, bytes);
-    const std::uint64_t saved = saved_by_hosts(group);
-    const bool prefers_hosts = saved >= hosts_messages || saved * bytes >= hosts_fcollect_bytes;
-    const Method method = exchange_method(group, NPUSHMEM_COLL_FCOLLECT, bytes, lines != nullptr,
-                                          prefers_hosts ? Method::hosts : Method::push, saved > 0);
-    if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, 0, bytes);
+    SmallExchange* const lines = lines_for(group, bytes, false);
+    const Method built_in = prefers_hosts(group, bytes, hosts_fcollect_bytes) ? Method::hosts : Method::push;
+    const Method method =
+        exchange_method(group, NPUSHMEM_COLL_FCOLLECT, bytes, lines != nullptr, built_in, group.host_grid() != nullptr);
+    if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, bytes, false);
     if (method == Method::hosts) return fcollect_by_hosts(group, dest, source, bytes);
     if (method == Method::pull)
         return pull_from_all(group, [&](int member) {
             return read(group, member, source, local_address(group, dest + static_cast<std::uint64_t>(member) * bytes),
                         bytes);
         });
-    const std::uint64_t at = dest + static_cast<std::uint64_t>(group.index()) * bytes;
-    Status done =
-        for_all(group, [&](int member) { return write(group, member, at, local_address(group, source), bytes); });
-    return complete_and_sync(group, std::move(done));
+    const Message to_all{dest + static_cast<std::uint64_t>(group.index()) * bytes, local_address(group, source), bytes};
+    return push_to_all(group, {}, [&](int /*member*/) { return to_all; });
 }
 
 Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, std::uint64_t room) {
     const Block mine{source, bytes};  // a member without bytes may have given another source
     std::vector<Block> sources(static_cast<std::size_t>(group.size()));
-    Status done = gather_small(group, &mine, sizeof mine, sources.data());
-    if (!done.ok()) return done;
+    // After a failure, which may be of this member alone, the others wait for its message.
+    const auto fail = [&](Status done) { return push_to_all(group, std::move(done), [](int) { return Message{}; }); };
+    if (Status done = gather_small(group, &mine, sizeof mine, sources.data()); !done.ok()) return fail(done);
     std::uint64_t before = 0;
     std::uint64_t largest = 0;
     std::uint64_t left = room;
@@ -452,7 +499,7 @@ Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint
         left -= fits ? theirs.bytes : 0;
     }
     // All members read the same counts, so all get the same result.
-    if (!fits) return {Code::range, "the members' contributions together exceed the memory at dest"};
+    if (!fits) return fail({Code::range, "the members' contributions together exceed the memory at dest"});
     if (left < room && group.library() != nullptr) {
         std::vector<std::uint64_t> counts;
         for (const Block& block : sources) counts.push_back(block.bytes);
@@ -460,30 +507,29 @@ Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint
         call.counts = counts.data();
         if (auto ran = run_by_library(group, dest, source, call, largest)) return *ran;
     }
-    if (group.method(NPUSHMEM_COLL_COLLECT, largest) == Method::pull) return collect_pull(group, dest, sources);
-    done = for_all(
-        group, [&](int member) { return write(group, member, dest + before, local_address(group, source), bytes); });
-    return complete_and_sync(group, std::move(done));
+    // With a HostSync a member that has failed above pushes, so all do.
+    if (group.host_sync() == nullptr && group.method(NPUSHMEM_COLL_COLLECT, largest) == Method::pull)
+        return collect_pull(group, dest, sources);
+    const Message to_all{dest + before, local_address(group, source), bytes};
+    return push_to_all(group, {}, [&](int /*member*/) { return to_all; });
 }
 
 Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
     if (bytes == 0) return {};
     if (auto done = run_by_library(group, dest, source, transfer(NPUSHMEM_COLL_ALLTOALL, bytes), bytes)) return *done;
-    CacheLineExchange* const lines = lines_for(group, bytes);
+    SmallExchange* const lines = lines_for(group, bytes, true);
     const Method method = exchange_method(group, NPUSHMEM_COLL_ALLTOALL, bytes, lines != nullptr, Method::push);
-    if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, bytes, bytes);
+    if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, bytes, true);
     const std::uint64_t mine = static_cast<std::uint64_t>(group.index()) * bytes;
     if (method == Method::pull)
         return pull_from_all(group, [&](int member) {
             return read(group, member, source + mine,
                         local_address(group, dest + static_cast<std::uint64_t>(member) * bytes), bytes);
         });
-    const std::uint64_t at = dest + mine;
-    Status done = for_all(group, [&](int member) {
-        return write(group, member, at, local_address(group, source + static_cast<std::uint64_t>(member) * bytes),
-                     bytes);
+    return push_to_all(group, {}, [&](int member) {
+        const std::uint64_t from = source + static_cast<std::uint64_t>(member) * bytes;
+        return Message{dest + mine, local_address(group, from), bytes};
     });
-    return complete_and_sync(group, std::move(done));
 }
 
 Status alltoalls(Group& group, std::uint64_t dest, std::uint64_t source, const Strides& strides) {
@@ -507,19 +553,17 @@ Status alltoallv(Group& group, std::span<const Block> dest, std::span<const Bloc
     std::vector<PairRecord> own(dest.size());
     std::vector<PairRecord> theirs(dest.size());
     for (std::size_t i = 0; i < own.size(); ++i) own[i] = {dest[i], source[i].bytes};
-    if (Status exchanged = exchange_pairs(group, own, theirs); !exchanged.ok()) return exchanged;
+    Status exchanged = exchange_pairs(group, own, theirs);
     Status mismatch;
-    const Status sent = for_all(group, [&](int member) -> Status {
+    const Status done = push_to_all(group, std::move(exchanged), [&](int member) -> Message {
         const auto i = static_cast<std::size_t>(member);
         if (own[i].receives.bytes != theirs[i].sends)
             mismatch = sizes_differ(member, theirs[i].sends, group.index(), own[i].receives.bytes);
         const Block& there = theirs[i].receives;
-        if (there.bytes == source[i].bytes)
-            return write(group, member, there.offset, local_address(group, source[i].offset), there.bytes);
+        if (there.bytes == source[i].bytes) return {there.offset, local_address(group, source[i].offset), there.bytes};
         mismatch = sizes_differ(group.index(), source[i].bytes, member, there.bytes);
         return {};
     });
-    const Status done = complete_and_sync(group, sent);
     return done.ok() ? mismatch : done;
 }
 
@@ -530,19 +574,21 @@ Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint6
     if (auto done = run_by_library(group, dest, source, reduction(NPUSHMEM_COLL_REDUCE, count, operation, element),
                                    count * how.size))
         return *done;
-    CacheLineExchange* const lines = lines_for(group, count, how);
+    SmallExchange* const lines = lines_for(group, count, how, false);
     const bool fits = count <= Workspace::contribution_bytes / how.size;
     const bool is_small =
         fits && (count * how.size < partition_reduce_bytes || group.is_oversubscribed() || !group.all_mapped());
     const bool has_hosts = group.host_grid() != nullptr && reduces_by_hosts(how);
-    const bool prefers_hosts =
-        has_hosts && (!fits || saved_by_hosts(group) >= hosts_reads || fits_sums_of_hosts(group, count, how));
-    const Method built_in = prefers_hosts ? Method::hosts : is_small ? Method::published : Method::partitioned;
+    const bool has_sync = group.host_sync() != nullptr;
+    const bool by_hosts =
+        has_hosts && (has_sync || (saved_by_hosts(group) > 0 && (!fits || saved_by_hosts(group) >= hosts_reads ||
+                                                                 fits_sums_of_hosts(group, count, how))));
+    const Method built_in = by_hosts ? Method::hosts : is_small ? Method::published : Method::partitioned;
     Method method =
         exchange_method(group, NPUSHMEM_COLL_REDUCE, count * how.size, lines != nullptr, built_in, has_hosts);
     if (method == Method::published && !fits) method = built_in;
     if (method == Method::hosts) return reduce_by_hosts(group, dest, source, count, how);
-    if (method == Method::lines) return combine_by_lines(group, *lines, dest, source, 0, count, how, group.size());
+    if (method == Method::lines) return combine_by_lines(group, *lines, dest, source, count, false, how, group.size());
     return method == Method::published ? reduce_published(group, dest, source, count, how)
                                        : reduce_partitioned(group, dest, source, count, how);
 }
@@ -554,10 +600,10 @@ Status reduce_scatter(Group& group, std::uint64_t dest, std::uint64_t source, st
     if (auto done = run_by_library(group, dest, source,
                                    reduction(NPUSHMEM_COLL_REDUCESCATTER, count, operation, element), count * how.size))
         return *done;
-    CacheLineExchange* const lines = lines_for(group, count, how);
+    SmallExchange* const lines = lines_for(group, count, how, true);
     if (exchange_method(group, NPUSHMEM_COLL_REDUCESCATTER, count * how.size, lines != nullptr, Method::pull) ==
         Method::lines)
-        return combine_by_lines(group, *lines, dest, source, count * how.size, count, how, group.size());
+        return combine_by_lines(group, *lines, dest, source, count, true, how, group.size());
     return reduce_scatter_blocks(group, dest, source, count, how);
 }
 
@@ -565,8 +611,8 @@ Status scan(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_
             ReduceElement element) {
     const Reduction how(ReduceOperation::sum, element);
     if (count == 0) return {};
-    if (CacheLineExchange* const lines = lines_for(group, count, how))
-        return combine_by_lines(group, *lines, dest, source, 0, count, how, group.index() + (inclusive ? 1 : 0));
+    if (SmallExchange* const lines = lines_for(group, count, how, false))
+        return combine_by_lines(group, *lines, dest, source, count, false, how, group.index() + (inclusive ? 1 : 0));
     if (count <= Workspace::contribution_bytes / how.size)
         return scan_published(group, dest, source, count, inclusive, how);
     return scan_chunked(group, dest, source, count, inclusive, how);

@@ -6,9 +6,9 @@
 // All operations minimise barriers, because with more PEs than cores a barrier costs more than the bytes. Writing into
 // the others' dest, which is ready by contract, needs one barrier; reading from their source needs one before and one
 // after. Group::method may select another method than the built-in one by size, which each function states; `hosts` is
-// for groups with a HostGrid. In groups with a CacheLineExchange, up to CacheLineExchange::max_payload bytes per member
-// use it and need no barrier; so do broadcasts of up to BroadcastRing::max_payload bytes in groups with a
-// BroadcastRing. All but scans and strided exchanges are left to another library where the group has one that serves
+// for groups with a HostGrid. In groups with a HostSync, messages with signals take the place of barriers. In groups
+// with a SmallExchange, payloads that it carries use it and need no barrier; so do broadcasts in groups with a
+// SmallBroadcast. All but scans and strided exchanges are left to another library where the group has one that serves
 // the call.
 #pragma once
 
@@ -19,18 +19,18 @@
 
 namespace npushmem::coll {
 
-// Gathers `bytes` bytes, at most Workspace::contribution_bytes, of every member, in their order. The members'
-// workspaces carry them.
+// Gathers `bytes` bytes, at most Workspace::contribution_bytes, of every member, in their order. They
+// travel by the group's SmallExchange if it carries them, otherwise through the members' workspaces.
 Status gather_small(Group& group, const void* mine, std::uint64_t bytes, void* all);
 
-// Small: push. Large: pull; over transports, the largest scatter; hosts where it saves the root many messages or bytes.
-// `to_root`: also writes the root's dest.
+// Small: push. Large: pull; over transports, the largest scatter. Hosts if there is a HostSync, or it saves the root
+// many messages or bytes. `to_root`: also writes the root's dest.
 Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root);
 
 // `bytes` may differ between members, which exchange it first. Fails with Code::range on all members when the sum
 // exceeds `room`, the bytes from dest to the end of its object. Push.
 Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, std::uint64_t room);
-// Push; hosts where it saves each member many messages or bytes.
+// Push. Hosts if there is a HostSync, or it saves each member many messages or bytes.
 Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
 // Sends `bytes` to each member. Push.
 Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
@@ -56,9 +56,9 @@ Status alltoallv(Group& group, std::span<const Block> dest, std::span<const Bloc
 
 // Gives the same bits on every member: combines operands in the members' order, or by `hosts` those of each host and
 // then the hosts; f16 and bf16 always in the members' order in float, rounded once. A NaN among the operands of max and
-// min is their result. dest may be source. Where there is a HostGrid: hosts, except for 1 to 2 KiB on few hosts.
-// Otherwise small: published. Over mapped memory from 512 bytes on, where members have cores of their own, and over
-// transports for more than Workspace::contribution_bytes: partitioned.
+// min is their result. dest may be source. Hosts if there is a HostGrid, but without a HostSync not for 1 to 2 KiB on
+// few hosts. Otherwise small: published. Over mapped memory from 512 bytes on, where members have cores of their own,
+// and over transports for more than Workspace::contribution_bytes: partitioned.
 Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, ReduceOperation operation,
               ReduceElement element);
 // Combines this member's block of `count` elements of every source, which has one block for each member, in the

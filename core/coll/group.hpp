@@ -6,9 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/coll/cache_line_exchange.hpp"
 #include "core/coll/host_grid.hpp"
+#include "core/coll/host_sync.hpp"
 #include "core/coll/methods.hpp"
+#include "core/coll/small_exchange.hpp"
 #include "core/map/strided_blocks.hpp"
 #include "npushmem/plugin/status.hpp"
 
@@ -67,15 +68,18 @@ public:
         return done;
     }
 
-    // Returns the members by host; null on one host, where hosts have different numbers of members or one each, and
-    // where some PE of the job does not map all PEs of its host. Null, or not, on all members.
+    // Returns the members by host; null on one host, where hosts have different numbers of members, and where
+    // some PE of the job does not map all PEs of its host. Null, or not, on all members.
     [[nodiscard]] virtual const HostGrid* host_grid() const { return nullptr; }
+    // Returns what synchronises the members of several hosts faster than a barrier of all; null if there is none. Equal
+    // on all members.
+    [[nodiscard]] virtual HostSync* host_sync() const { return nullptr; }
 
     // Returns the exchange for small payloads, faster than a barrier and a read; null if there is none. Equal on all
     // members.
-    [[nodiscard]] virtual CacheLineExchange* line_exchange() { return nullptr; }
+    [[nodiscard]] virtual SmallExchange* small_exchange() { return nullptr; }
     // The same for small broadcasts.
-    [[nodiscard]] virtual BroadcastRing* broadcast_ring() { return nullptr; }
+    [[nodiscard]] virtual SmallBroadcast* small_broadcast() { return nullptr; }
 
     // Returns the method that a rule or the program has selected for calls of `bytes` per member. Equal on all members.
     [[nodiscard]] virtual Method method(std::uint32_t /*collective*/, std::uint64_t /*bytes*/) const {
@@ -89,7 +93,7 @@ public:
     // Returns the workspace's offset.
     [[nodiscard]] virtual std::uint64_t workspace() const = 0;
     // Returns the half of the workspace that this call may write: 0 and 1 alternately. Between two uses of one half,
-    // every member enters the other use's sync, after it has read the first.
+    // every member has entered the other use, after it has read the first.
     virtual unsigned next_workspace_half() = 0;
     // Numbers the reductions by sums of hosts, from 1 on. Equal on all members.
     virtual std::uint64_t next_host_sums() { return ++host_sums_; }

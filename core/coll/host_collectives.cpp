@@ -27,6 +27,52 @@ struct Receivers {
     [[nodiscard]] int own_index() const { return (grid.own.host - root_host - 1 + grid.hosts) % grid.hosts; }
 };
 
+// Returns all hosts but the own one, from its successor on.
+std::vector<int> other_hosts(const HostGrid& grid) {
+    std::vector<int> hosts;
+    for (int i = 1; i < grid.hosts; ++i) hosts.push_back((grid.own.host + i) % grid.hosts);
+    return hosts;
+}
+
+// Messages between hosts and the waits for them: with signals if the group has a HostSync, otherwise with barriers of
+// all. The members make the same calls, and go on after a failure; all functions return the first one.
+class Steps {
+public:
+    explicit Steps(Group& group) : group_(group), sync_(group.host_sync()) {}
+
+    // Call it first in a call whose settle(), that many, are no exchanges.
+    Status prepare(std::uint64_t epochs) { return sync_ != nullptr ? sync_->prepare(epochs) : Status{}; }
+    // To the member of another host with this one's local index.
+    Status send(Status done, int host, std::uint64_t offset, const void* source, std::uint64_t bytes) {
+        const int peer = group_.host_grid()->peer_on(host);
+        if (sync_ != nullptr) return sync_->send(std::move(done), peer, offset, source, bytes);
+        return done.ok() ? write(group_, peer, offset, source, bytes) : done;
+    }
+    // Waits until the messages of the `senders`, hosts, have arrived, and the members of this host have come too.
+    // `exchange`: afterwards each member has heard of all.
+    Status settle(Status done, const std::vector<int>& senders, bool exchange) {
+        if (sync_ == nullptr) return complete_and_sync(group_, std::move(done));
+        std::vector<int> members;
+        for (const int host : senders) members.push_back(group_.host_grid()->peer_on(host));
+        return sync_->settle(std::move(done), members, exchange);
+    }
+    // Waits until all members have come.
+    Status meet() {
+        const HostGrid& grid = *group_.host_grid();
+        Status done;
+        for (const int host : other_hosts(grid)) done = send(std::move(done), host, 0, nullptr, 0);
+        return settle(std::move(done), other_hosts(grid), true);
+    }
+    // Waits for the members of this host.
+    Status sync_host(Status done) {
+        return sync_ != nullptr ? sync_->sync_host(std::move(done)) : sync_after(group_, std::move(done));
+    }
+
+private:
+    Group& group_;
+    HostSync* sync_;
+};
+
 // Reads the parts of the other local members. `holder` returns which member has a part, and in which array.
 template <class Holder>
 Status read_other_parts(Group& group, const HostGrid& grid, std::uint64_t dest, std::uint64_t bytes, Holder&& holder) {
@@ -38,49 +84,30 @@ Status read_other_parts(Group& group, const HostGrid& grid, std::uint64_t dest, 
     });
 }
 
-// The hosts exchange their shares of this member's part.
-Status exchange_shares(Group& group, const Receivers& receivers, std::uint64_t part_at, std::uint64_t part_bytes) {
-    return for_each_from(receivers.own_index(), receivers.count(), [&](int index) -> Status {
-        if (index == receivers.own_index()) return {};
-        const Chunk share = chunk_of(part_bytes, receivers.count(), index);
-        const std::uint64_t at = part_at + share.first;
-        return read(group, receivers.grid.peer_on(receivers.host(index)), at, local_address(group, at), share.count);
-    });
-}
-
-// This member of the root's host sends each other host its share of this member's part.
-Status send_part(Group& group, const Receivers& receivers, std::uint64_t dest, const std::byte* source, Chunk part) {
-    Status done;
-    for (int index = 0; index < receivers.count() && done.ok(); ++index) {
-        const Chunk share = chunk_of(part.count, receivers.count(), index);
-        done = write(group, receivers.grid.peer_on(receivers.host(index)), dest + part.first + share.first,
-                     source + part.first + share.first, share.count);
-    }
-    return done;
-}
-
+// The root sends the array to one member of each other host, which the other members there read from.
 Status broadcast_undivided(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
                            bool to_root) {
     const HostGrid& grid = *group.host_grid();
     const HostGrid::Position of_root = grid.position_of(root);
-    Status done;
-    if (group.index() == root) {
-        const std::byte* const array = local_address(group, source);
-        for (int i = 1; i < grid.hosts && done.ok(); ++i)
-            done = write(group, grid.peer_on((grid.own.host + i) % grid.hosts), dest, array, bytes);
-        for (int local_index = 0; local_index < grid.per_host && done.ok(); ++local_index)
-            if (local_index != grid.own.local_index || to_root)
-                done = write(group, grid.local_member(local_index), dest, array, bytes);
-    }
-    done = complete_and_sync(group, std::move(done));
-    if (done.ok() && grid.own.host != of_root.host)
-        done = read(group, grid.local_member(of_root.local_index), dest, local_address(group, dest), bytes);
-    return sync_after(group, std::move(done));
+    const bool is_root = group.index() == root;
+    const bool at_root = grid.own.host == of_root.host;
+    const bool is_receiver = !at_root && grid.own.local_index == of_root.local_index;
+    Steps steps(group);
+    Status done = steps.prepare(1);
+    if (is_root)
+        for (const int host : other_hosts(grid))
+            done = steps.send(std::move(done), host, dest, local_address(group, source), bytes);
+    done = steps.settle(std::move(done), is_receiver ? std::vector{of_root.host} : std::vector<int>{}, false);
+    if (done.ok() && !is_receiver && (!is_root || to_root))
+        done = read(group, at_root ? root : grid.local_member(of_root.local_index), at_root ? source : dest,
+                    local_address(group, dest), bytes);
+    return steps.sync_host(std::move(done));
 }
 
 }  // namespace
 
-// A member of the root's host fetches its part first: it needs that anyway. The root sends from its source, as it may
+// No member's dest is written before it has come: it may still use the array of an earlier call. A member of the root's
+// host fetches its part first: it needs that anyway. The root sends from its source, as it may
 // have to leave dest as it is.
 Status broadcast_by_parts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
                           bool to_root) {
@@ -89,22 +116,36 @@ Status broadcast_by_parts(Group& group, std::uint64_t dest, std::uint64_t source
     const bool is_sender = grid.own.host == receivers.root_host;
     const bool is_root = group.index() == root;
     const Chunk part = chunk_of(bytes, grid.per_host, grid.own.local_index);
-    Status done = group.sync();
+    const std::byte* const array = local_address(group, is_root ? source : dest);
+    const auto send_share = [&](Steps& steps, Status done, int index, int host) {
+        const Chunk share = chunk_of(part.count, receivers.count(), index);
+        const std::uint64_t at = part.first + share.first;
+        return steps.send(std::move(done), host, dest + at, array + at, share.count);
+    };
+    Steps steps(group);
+    Status done = steps.meet();
     if (done.ok() && is_sender && !is_root)
         done = read(group, root, source + part.first, local_address(group, dest + part.first), part.count);
-    if (done.ok() && is_sender)
-        done = send_part(group, receivers, dest, local_address(group, is_root ? source : dest), part);
-    done = complete_and_sync(group, std::move(done));
-    if (receivers.count() > 1) {
-        if (done.ok() && !is_sender) done = exchange_shares(group, receivers, dest + part.first, part.count);
-        done = sync_after(group, std::move(done));
+    if (is_sender)
+        for (int index = 0; index < receivers.count(); ++index)
+            done = send_share(steps, std::move(done), index, receivers.host(index));
+    std::vector<int> senders;
+    if (!is_sender) senders.push_back(receivers.root_host);
+    done = steps.settle(std::move(done), senders, false);
+    if (receivers.count() > 1) {  // they exchange their shares
+        senders.clear();
+        for (int i = 1; i < receivers.count() && !is_sender; ++i) {
+            senders.push_back(receivers.host((receivers.own_index() + i) % receivers.count()));
+            done = send_share(steps, std::move(done), receivers.own_index(), senders.back());
+        }
+        done = steps.settle(std::move(done), senders, false);
     }
     if (done.ok() && is_root && to_root) done = read(group, root, source, local_address(group, dest), bytes);
     if (done.ok() && !is_root)
         done = read_other_parts(group, grid, dest, bytes, [&](int local_index) {
             return is_sender ? std::pair(root, source) : std::pair(grid.local_member(local_index), dest);
         });
-    return sync_after(group, std::move(done));
+    return steps.sync_host(std::move(done));
 }
 
 Status broadcast_by_hosts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
@@ -118,13 +159,13 @@ Status fcollect_by_hosts(Group& group, std::uint64_t dest, std::uint64_t source,
     const HostGrid& grid = *group.host_grid();
     const auto block_of = [&](int member) { return dest + static_cast<std::uint64_t>(member) * bytes; };
     const std::byte* const own_block = local_address(group, source);
-    Status done = for_each_from(grid.own.host, grid.hosts, [&](int host) -> Status {
-        if (host == grid.own.host) return {};
-        return write(group, grid.peer_on(host), block_of(group.index()), own_block, bytes);
-    });
+    const std::vector<int> others = other_hosts(grid);
+    Steps steps(group);
+    Status done;
+    for (const int host : others) done = steps.send(std::move(done), host, block_of(group.index()), own_block, bytes);
     for (int local_index = 0; local_index < grid.per_host && done.ok(); ++local_index)
         done = write(group, grid.local_member(local_index), block_of(group.index()), own_block, bytes);
-    done = complete_and_sync(group, std::move(done));
+    done = steps.settle(std::move(done), others, true);
     if (done.ok())
         done = for_each_from(grid.own.local_index, grid.per_host, [&](int local_index) {
             Status read_all;
@@ -135,7 +176,7 @@ Status fcollect_by_hosts(Group& group, std::uint64_t dest, std::uint64_t source,
             }
             return read_all;
         });
-    return sync_after(group, std::move(done));
+    return steps.sync_host(std::move(done));
 }
 
 bool reduces_by_hosts(const Reduction& how) { return !how.widens(); }
@@ -154,19 +195,19 @@ std::uint64_t slot_bytes(std::uint64_t bytes) {
 using Slots = std::array<std::byte, Workspace::contribution_bytes>;
 
 // The member with local index 0 combines the arrays of its host and sends the sum to its peers.
-Status send_host_sum(Group& group, std::uint64_t published, std::uint64_t sums, std::uint64_t count,
-                     const Reduction& how, CallNumber number) {
+Status send_host_sum(Group& group, Steps& steps, Status done, std::uint64_t source, std::uint64_t sums,
+                     std::uint64_t count, const Reduction& how, CallNumber number) {
     const HostGrid& grid = *group.host_grid();
     alignas(64) Slots slot{};
-    Status done = combine(
-        group, grid.per_host, [&](int local_index) { return grid.local_member(local_index); }, published, count, how,
-        slot.data());
+    if (done.ok())
+        done = combine(
+            group, grid.per_host, [&](int local_index) { return grid.local_member(local_index); }, source, count, how,
+            slot.data());
     const std::uint64_t bytes = slot_bytes(count * how.size);
     std::memcpy(slot.data() + bytes - sizeof number, &number, sizeof number);
-    if (!done.ok()) return done;
     const std::uint64_t at = sums + static_cast<std::uint64_t>(grid.own.host) * bytes;
-    return for_each_from(grid.own.host, grid.hosts,
-                         [&](int host) { return write(group, grid.peer_on(host), at, slot.data(), bytes); });
+    for (const int host : other_hosts(grid)) done = steps.send(std::move(done), host, at, slot.data(), bytes);
+    return done.ok() ? write(group, group.index(), at, slot.data(), bytes) : done;
 }
 
 Status combine_host_sums(Group& group, std::uint64_t sums, std::uint64_t dest, std::uint64_t count,
@@ -190,16 +231,17 @@ Status combine_host_sums(Group& group, std::uint64_t sums, std::uint64_t dest, s
     return done;
 }
 
+// A leader reads the sources of its host. The sums use the other half of the workspaces in the next call: a leader that
+// sends in the call after that has heard of all in the next one, so all have read the sums of this one.
 Status reduce_by_host_sums(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
                            const Reduction& how) {
     const CallNumber number = group.next_host_sums();
-    const auto published = publish(group, local_address(group, source), count * how.size);
     const std::uint64_t sums = group.workspace() + group.next_workspace_half() * Workspace::contribution_bytes;
-    if (!published.ok()) return published.status();
+    Steps steps(group);
+    Status done = steps.sync_host({});
     const bool is_sender = group.host_grid()->own.local_index == 0;
-    Status done;
-    if (is_sender) done = send_host_sum(group, published.value(), sums, count, how, number);
-    done = is_sender ? complete_and_sync(group, std::move(done)) : group.sync();
+    if (is_sender) done = send_host_sum(group, steps, std::move(done), source, sums, count, how, number);
+    done = steps.settle(std::move(done), is_sender ? other_hosts(*group.host_grid()) : std::vector<int>{}, true);
     return done.ok() ? combine_host_sums(group, sums, dest, count, how, number) : done;
 }
 
@@ -218,40 +260,124 @@ Status combine_blocks(Group& group, int members, MemberAt&& member_at, std::uint
     return done;
 }
 
+// How the hosts exchange what their members with one local index have combined, the part of each. A member's dest
+// outside its part is free until the end; there the messages of the other hosts land.
+struct PartExchange {
+    enum class Way {
+        whole,   // each sends its whole part to all hosts, and combines all
+        shares,  // each sends a host its share of the part; that host combines it and sends the result to all
+        read     // the same, but each reads its share from all hosts: there is no room to land
+    };
+
+    PartExchange(const HostGrid& grid, std::uint64_t count, std::uint64_t element_bytes)
+        : hosts(static_cast<std::uint64_t>(grid.hosts)), part(chunk_of(count, grid.per_host, grid.own.local_index)) {
+        const auto members = static_cast<std::uint64_t>(grid.per_host);
+        const std::uint64_t largest_part = (count + members - 1) / members;
+        const std::uint64_t free = count / members * (members / 2);  // of every member, on the larger side of its part
+        share = chunk_of(part.count, grid.hosts, grid.own.host);
+        landing = grid.own.local_index * 2 < grid.per_host ? part.first + part.count : 0;
+        const std::uint64_t to_whole = (hosts - 1) * largest_part;
+        if (to_whole <= free && (hosts == 2 || to_whole * element_bytes <= whole_bytes))
+            way = Way::whole;
+        else
+            way = (hosts - 1) * (largest_part / hosts + 1) <= free ? Way::shares : Way::read;
+    }
+
+    // Returns the elements that a host combines.
+    [[nodiscard]] Chunk combined_by(int host) const {
+        return way == Way::whole ? Chunk{0, part.count} : chunk_of(part.count, static_cast<int>(hosts), host);
+    }
+    // Returns the element of dest where the message from one host lands on another.
+    [[nodiscard]] std::uint64_t landing_of(int from, int on) const {
+        const auto slot = static_cast<std::uint64_t>(from - on - 1) + (from > on ? 0 : hosts);
+        return landing + slot * (way == Way::whole ? part.count : part.count / hosts + 1);
+    }
+
+    static constexpr std::uint64_t whole_bytes = 32U << 10;
+
+    std::uint64_t hosts;
+    Chunk part;
+    Chunk share{};
+    std::uint64_t landing = 0;
+    Way way = Way::read;
+};
+
+// Combines what has landed with the own part, in the order of the hosts.
+void combine_landed(Group& group, const PartExchange& exchange, std::uint64_t dest, const Reduction& how) {
+    const HostGrid& grid = *group.host_grid();
+    const Chunk own = exchange.combined_by(grid.own.host);
+    alignas(64) std::array<std::byte, block_bytes> block;
+    const std::uint64_t step = block_bytes / how.size;
+    for (std::uint64_t i = 0; i < own.count; i += step) {
+        const std::uint64_t elements = std::min(step, own.count - i);
+        for (int host = 0; host < grid.hosts; ++host) {
+            const std::uint64_t first =
+                host == grid.own.host ? exchange.part.first + own.first : exchange.landing_of(host, grid.own.host);
+            const std::byte* const from = local_address(group, dest + (first + i) * how.size);
+            if (host == 0)
+                how.begin(block.data(), from, elements);
+            else
+                how.kernel(block.data(), from, elements);
+        }
+        std::memcpy(local_address(group, dest + (exchange.part.first + own.first + i) * how.size), block.data(),
+                    elements * how.size);
+    }
+}
+
 }  // namespace
 
-// A member accesses only its part of the arrays of its host, and then its share of that part on all hosts.
+// A member accesses only its part of the arrays of its host, and then its share of that part on all hosts. The first
+// message of a host's member says that it has combined its part. When a member has heard of all, nobody reads the
+// sources of another host any more, and dest may be written.
 Status reduce_by_parts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
                        const Reduction& how) {
+    using Way = PartExchange::Way;
     const HostGrid& grid = *group.host_grid();
-    const Chunk part = chunk_of(count, grid.per_host, grid.own.local_index);
-    const Chunk share = chunk_of(part.count, grid.hosts, grid.own.host);
-    const std::uint64_t part_at = part.first * how.size;
-    const std::uint64_t share_at = dest + part_at + share.first * how.size;
-    Status done = group.sync();
+    const PartExchange exchange(grid, count, how.size);
+    const std::vector<int> others = other_hosts(grid);
+    const auto at = [&](std::uint64_t element) { return dest + element * how.size; };
+    const std::uint64_t part_at = at(exchange.part.first);
+    const std::uint64_t share_at = at(exchange.part.first + exchange.share.first);
+    const auto keep_at = [&](std::uint64_t first) {
+        return [&group, first](std::uint64_t from, const std::byte* block, std::uint64_t bytes) {
+            return write(group, group.index(), first + from, block, bytes);
+        };
+    };
+    Steps steps(group);
+    Status done = steps.sync_host({});
     if (done.ok())
         done = combine_blocks(
-            group, grid.per_host, [&](int local_index) { return grid.local_member(local_index); }, source + part_at,
-            part.count, how,
-            [&](std::uint64_t at, const std::byte* block, std::uint64_t bytes) {
-                return write(group, group.index(), dest + part_at + at, block, bytes);
-            });
-    done = sync_after(group, std::move(done));
-    if (done.ok())
+            group, grid.per_host, [&](int local_index) { return grid.local_member(local_index); },
+            source + exchange.part.first * how.size, exchange.part.count, how, keep_at(part_at));
+    for (const int host : others) done = steps.send(std::move(done), host, part_at, nullptr, 0);
+    done = steps.settle(std::move(done), others, true);
+    if (exchange.way != Way::read) {
+        for (const int host : others) {
+            const Chunk sent = exchange.combined_by(host);
+            done = steps.send(std::move(done), host, at(exchange.landing_of(grid.own.host, host)),
+                              local_address(group, at(exchange.part.first + sent.first)), sent.count * how.size);
+        }
+        done = steps.settle(std::move(done), others, true);
+        if (done.ok()) combine_landed(group, exchange, dest, how);
+    } else if (done.ok()) {
         done = combine_blocks(
-            group, grid.hosts, [&](int host) { return grid.peer_on(host); }, share_at, share.count, how,
-            [&](std::uint64_t at, const std::byte* block, std::uint64_t bytes) {
-                return for_each_from(grid.own.host, grid.hosts, [&](int host) {
-                    return write(group, grid.peer_on(host), share_at + at, block, bytes);
-                });
-            });
-    done = complete_and_sync(group, std::move(done));
+            group, grid.hosts, [&](int host) { return grid.peer_on(host); }, share_at, exchange.share.count, how,
+            keep_at(share_at));
+    }
+    if (exchange.way == Way::whole) {
+        done = steps.sync_host(std::move(done));
+    } else {
+        for (const int host : others)
+            done = steps.send(std::move(done), host, share_at, local_address(group, share_at),
+                              exchange.share.count * how.size);
+        done = steps.settle(std::move(done), others, true);
+    }
     for (int local_index = 0; local_index < grid.per_host && done.ok(); ++local_index) {
         const Chunk other = chunk_of(count, grid.per_host, local_index);
-        const std::uint64_t at = dest + other.first * how.size;
-        done = read(group, grid.local_member(local_index), at, local_address(group, at), other.count * how.size);
+        done = read(group, grid.local_member(local_index), at(other.first), local_address(group, at(other.first)),
+                    other.count * how.size);
     }
-    return sync_after(group, std::move(done));
+    return steps.sync_host(std::move(done));
 }
 
 bool fits_sums_of_hosts(const Group& group, std::uint64_t count, const Reduction& how) {

@@ -15,8 +15,8 @@ namespace npushmem::coll {
 
 enum class Method : std::uint8_t {
     automatic,   // the built-in choice, by size and mapping
-    lines,       // a cache line for each pair of members, without a barrier: CacheLineExchange
-    ring,        // messages in the root's ring, without a barrier: BroadcastRing
+    lines,       // payloads that arrive with their signals, without a barrier: SmallExchange
+    ring,        // the same from the root alone: SmallBroadcast
     push,        // members write to the others' dest; then a barrier
     pull,        // a barrier; members read the others' source; a barrier
     scatter,     // as pull, but each member reads its part from the root, and the other parts from the other members

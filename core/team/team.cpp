@@ -34,15 +34,32 @@ Team::Team(const TeamResources& resources, Members members, const TeamLayout& la
                is_world ? &resources.layout : nullptr) {
     keep_method_rules();
     begin_library();
-    if (!all_mapped && resources.hosts_map) host_grid_ = host_grid_of(this->members(), index(), resources.layout);
-    if (!all_mapped || size() == 1) return;
-    const PeRange& pes = memory_.members().range();
+    if (size() == 1) return;
+    if (all_mapped)
+        begin_lines();
+    else if (resources.hosts_map)
+        begin_hosts();
+}
+
+void Team::begin_lines() {
+    const PeRange& pes = members().range();
     if (size() <= coll::CacheLineExchange::max_members)
         lines_ = std::make_unique<coll::CacheLineExchange>(memory_.addresses(layout_.lines()), pes, index(),
-                                                           calls_.waiter(), resources.timeout);
+                                                           calls_.waiter(), resources_.timeout);
     if (size() <= coll::BroadcastRing::max_members)
         ring_ = std::make_unique<coll::BroadcastRing>(memory_.addresses(layout_.ring()), pes, index(),
-                                                      resources.pes_per_core > 1, calls_.waiter(), resources.timeout);
+                                                      resources_.pes_per_core > 1, calls_.waiter(), resources_.timeout);
+}
+
+void Team::begin_hosts() {
+    auto by_host = members_by_host(members(), resources_.layout);
+    if (by_host.size() < 2) return;
+    host_grid_ = host_grid_of(by_host, index());
+    if (by_host.size() > coll::HostSync::max_slots) return;
+    host_signals_ = std::make_unique<TeamHostSignals>(resources_, memory_, calls_.waiter());
+    host_sync_ = std::make_unique<coll::HostSync>(*host_signals_, layout_.host_sync(), std::move(by_host), index());
+    if (size() <= coll::LeaderExchange::max_members)
+        leader_exchange_ = std::make_unique<coll::LeaderExchange>(*this, *host_sync_, layout_.leader_exchange());
 }
 
 void Team::begin_library() {

@@ -8,13 +8,16 @@
 #include <memory>
 #include <string>
 
+#include "core/coll/cache_line_exchange.hpp"
 #include "core/coll/collectives_library.hpp"
 #include "core/coll/group.hpp"
+#include "core/coll/leader_exchange.hpp"
 #include "core/map/fast_map.hpp"
 #include "core/memory/control_block.hpp"
 #include "core/team/collective_calls.hpp"
 #include "core/team/members.hpp"
 #include "core/team/team_barrier.hpp"
+#include "core/team/team_hosts.hpp"
 
 namespace npushmem {
 
@@ -60,9 +63,14 @@ public:
     [[nodiscard]] std::uint64_t workspace() const { return counts() + sizeof(BarrierCounters); }
     [[nodiscard]] std::uint64_t lines() const { return workspace() + coll::Workspace::bytes; }
     [[nodiscard]] std::uint64_t ring() const { return lines() + coll::CacheLineExchange::bytes; }
+    // Instead of both, in a team of several hosts:
+    [[nodiscard]] std::uint64_t host_sync() const { return lines(); }
+    [[nodiscard]] std::uint64_t leader_exchange() const { return host_sync() + coll::HostSync::memory_bytes; }
     // See ShrinkRecords; the records of consecutive calls differ.
     static constexpr std::uint64_t shrink_header_bytes = 64;
     [[nodiscard]] std::uint64_t shrink_record(std::uint64_t call) const {
+        static_assert(coll::HostSync::memory_bytes + coll::LeaderExchange::bytes <=
+                      coll::CacheLineExchange::bytes + coll::BroadcastRing::bytes);
         return ring() + coll::BroadcastRing::bytes + call % 2 * shrink_record_bytes_;
     }
 
@@ -119,8 +127,13 @@ public:
     [[nodiscard]] std::uint64_t workspace() const override { return layout_.workspace(); }
     unsigned next_workspace_half() override { return workspace_uses_++ % 2; }
     [[nodiscard]] const coll::HostGrid* host_grid() const override { return host_grid_.get(); }
-    [[nodiscard]] coll::CacheLineExchange* line_exchange() override { return lines_.get(); }
-    [[nodiscard]] coll::BroadcastRing* broadcast_ring() override { return ring_.get(); }
+    [[nodiscard]] coll::HostSync* host_sync() const override { return host_sync_.get(); }
+    [[nodiscard]] coll::SmallExchange* small_exchange() override {
+        return leader_exchange_ ? leader_exchange_.get() : static_cast<coll::SmallExchange*>(lines_.get());
+    }
+    [[nodiscard]] coll::SmallBroadcast* small_broadcast() override {
+        return leader_exchange_ ? leader_exchange_.get() : static_cast<coll::SmallBroadcast*>(ring_.get());
+    }
     [[nodiscard]] coll::LibraryTeam* library() override { return library_.get(); }
     [[nodiscard]] coll::Method method(std::uint32_t collective, std::uint64_t bytes) const override;
     // Selects what runs the team's collectives: "npushmem", "npushmem:<method>", the library of the job by its name, or
@@ -131,6 +144,8 @@ public:
 
 private:
     void begin_library();
+    void begin_lines();
+    void begin_hosts();
     void keep_method_rules();
 
     const TeamResources& resources_;
@@ -143,7 +158,11 @@ private:
     std::unique_ptr<const coll::HostGrid> host_grid_;
     std::unique_ptr<coll::CacheLineExchange> lines_;  // null: not all mapped, or too many members
     std::unique_ptr<coll::BroadcastRing> ring_;       // the same
-    std::unique_ptr<coll::LibraryTeam> library_;      // null: without a library, or one member
+    // Null: one host, or too many; not every PE maps those of its host.
+    std::unique_ptr<coll::HostSignals> host_signals_;
+    std::unique_ptr<coll::HostSync> host_sync_;
+    std::unique_ptr<coll::LeaderExchange> leader_exchange_;  // the same; or too many members
+    std::unique_ptr<coll::LibraryTeam> library_;             // null: without a library, or one member
     struct MethodRule {
         barrier::TuningRange bytes;
         coll::Method method;

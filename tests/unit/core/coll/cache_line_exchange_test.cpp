@@ -81,20 +81,20 @@ class CacheLineExchangeOf : public ::testing::TestWithParam<int> {};
 
 // The payload from `from` to `to` in a round: its length is known to all, and its bytes differ by round and members.
 std::uint64_t cell_length(int round) {
-    return static_cast<std::uint64_t>(round * 7) % (CacheLineExchange::max_payload + 1);
+    return static_cast<std::uint64_t>(round * 7) % (CacheLineExchange::payload_bytes + 1);
 }
 std::byte cell_content(int from, int to, int round, std::uint64_t i) {
     return static_cast<std::byte>(from * 31 + to * 17 + round * 5 + static_cast<int>(i));
 }
 
 void exchange_and_compare(CacheLineExchange& exchange, int n, int me, int rounds) {
-    std::vector<std::byte> source(CacheLineExchange::max_payload * static_cast<std::size_t>(n));
+    std::vector<std::byte> source(CacheLineExchange::payload_bytes * static_cast<std::size_t>(n));
     for (int round = 0; round < rounds; ++round) {
         const std::uint64_t count = cell_length(round);
         for (int to = 0; to < n; ++to)
             for (std::uint64_t i = 0; i < count; ++i)
                 source[static_cast<std::uint64_t>(to) * count + i] = cell_content(me, to, round, i);
-        ASSERT_TRUE(exchange.run(source.data(), count, count).ok());
+        ASSERT_TRUE(exchange.run(source.data(), count, true).ok());
         for (int from = 0; from < n; ++from)
             for (std::uint64_t i = 0; i < count; ++i)
                 ASSERT_EQ(exchange.of(from)[i], cell_content(from, me, round, i)) << from << " in round " << round;
@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, CacheLineExchangeOf, ::testing::Values(1, 2, 3, 
 TEST(CacheLineExchange, ReportsTheMissingMember) {
     LineExchangeMembers members(3, yields);
     CacheLineExchange alone = members.member(1, std::chrono::milliseconds{5});
-    const Status status = alone.run(nullptr, 0, 0);
+    const Status status = alone.run(nullptr, 0, false);
     EXPECT_EQ(status.code(), Code::timeout);
     EXPECT_THAT(status.message(),
                 AllOf(HasSubstr("small collective operation"), HasSubstr("received nothing from PE 2")));
@@ -136,22 +136,22 @@ using test::sleeps_at_once;
 using test::yields;
 
 // The payload of a round: its length is known to all, and its bytes differ by round and root.
-std::uint64_t length(int round) { return static_cast<std::uint64_t>(round * 7) % (BroadcastRing::max_payload + 1); }
+std::uint64_t length(int round) { return static_cast<std::uint64_t>(round * 7) % (BroadcastRing::payload_bytes + 1); }
 std::byte content(int root, int round, std::uint64_t i) {
     return static_cast<std::byte>(root * 31 + round * 5 + static_cast<int>(i));
 }
 
 // Several consecutive calls per root. There is no barrier, so each root runs ahead as far as it may.
 void broadcast_and_compare(BroadcastRing& ring, int n, int me, int rounds) {
-    std::array<std::byte, BroadcastRing::max_payload> payload{};
-    std::array<std::byte, BroadcastRing::max_payload> dest{};
-    const std::array<std::byte, BroadcastRing::max_payload> wrong{};
+    std::array<std::byte, BroadcastRing::payload_bytes> payload{};
+    std::array<std::byte, BroadcastRing::payload_bytes> dest{};
+    const std::array<std::byte, BroadcastRing::payload_bytes> wrong{};
     for (int round = 0; round < rounds; ++round) {
         const int root = round / 53 % n;
         const std::uint64_t count = length(round);
         for (std::uint64_t i = 0; i < count; ++i) payload[i] = content(root, round, i);
         dest.fill(std::byte{0});
-        ASSERT_TRUE(ring.run(me == root ? payload.data() : wrong.data(), dest.data(), count, root).ok());
+        ASSERT_TRUE(ring.broadcast(me == root ? payload.data() : wrong.data(), dest.data(), count, root).ok());
         ASSERT_EQ(std::memcmp(dest.data(), payload.data(), count), 0) << round;
     }
 }
@@ -176,8 +176,8 @@ TEST(BroadcastRing, ARootWithoutADestSendsToTheOthersOnly) {
     BroadcastRing other = members.member(1, std::chrono::seconds{60});
     const std::array<std::byte, 3> source{std::byte{1}, std::byte{2}, std::byte{3}};
     std::array<std::byte, 3> dest{};
-    EXPECT_TRUE(root.run(source.data(), nullptr, 3, 0).ok());
-    EXPECT_TRUE(other.run(nullptr, dest.data(), 3, 0).ok());
+    EXPECT_TRUE(root.broadcast(source.data(), nullptr, 3, 0).ok());
+    EXPECT_TRUE(other.broadcast(nullptr, dest.data(), 3, 0).ok());
     EXPECT_EQ(dest, source);
 }
 
@@ -190,17 +190,18 @@ TEST(BroadcastRing, ARootIsAtMostARingAhead) {
     BroadcastRing other = members.member(1, std::chrono::milliseconds{5});
     for (std::uint64_t call = 0; call < calls_in_ring; ++call) {
         const std::uint64_t payload = call + 1;
-        EXPECT_TRUE(root.run(reinterpret_cast<const std::byte*>(&payload), nullptr, sizeof payload, 0).ok()) << call;
+        EXPECT_TRUE(root.broadcast(reinterpret_cast<const std::byte*>(&payload), nullptr, sizeof payload, 0).ok())
+            << call;
     }
     const std::byte late{99};
     for (int attempt = 0; attempt < 2; ++attempt) {
-        const Status status = root.run(&late, nullptr, 1, 0);
+        const Status status = root.broadcast(&late, nullptr, 1, 0);
         EXPECT_EQ(status.code(), Code::timeout);
         EXPECT_THAT(status.message(), AllOf(HasSubstr("a small broadcast"), HasSubstr("received nothing from PE 1")));
     }
     for (std::uint64_t call = 0; call < calls_in_ring; ++call) {
         std::uint64_t dest = 0;
-        ASSERT_TRUE(other.run(nullptr, reinterpret_cast<std::byte*>(&dest), sizeof dest, 0).ok());
+        ASSERT_TRUE(other.broadcast(nullptr, reinterpret_cast<std::byte*>(&dest), sizeof dest, 0).ok());
         EXPECT_EQ(dest, call + 1);
     }
 }
@@ -210,7 +211,7 @@ TEST(BroadcastRing, APayloadDoesNotPassForAHeader) {
     BroadcastRingMembers members(2, yields, false);
     BroadcastRing root = members.member(0, std::chrono::milliseconds{5});
     BroadcastRing other = members.member(1, std::chrono::milliseconds{5});
-    constexpr std::uint64_t max_words = BroadcastRing::max_payload / 8;
+    constexpr std::uint64_t max_words = BroadcastRing::payload_bytes / 8;
     constexpr std::uint64_t calls_of_lap =
         BroadcastRing::segments * (BroadcastRing::segment_bytes / (8 * max_words + 8));
     std::array<std::uint64_t, max_words> payload{};
@@ -219,10 +220,10 @@ TEST(BroadcastRing, APayloadDoesNotPassForAHeader) {
     payload.fill(calls_of_lap + 2);  // the number of the call that nobody sends
     for (std::uint64_t call = 1; call <= calls_of_lap + 1; ++call) {
         const std::uint64_t bytes = call <= calls_of_lap ? sizeof payload : 128;  // too long for the rest of a segment
-        ASSERT_TRUE(root.run(bytes_of(payload.data()), nullptr, bytes, 0).ok());
-        ASSERT_TRUE(other.run(nullptr, bytes_of(dest.data()), bytes, 0).ok());
+        ASSERT_TRUE(root.broadcast(bytes_of(payload.data()), nullptr, bytes, 0).ok());
+        ASSERT_TRUE(other.broadcast(nullptr, bytes_of(dest.data()), bytes, 0).ok());
     }
-    EXPECT_EQ(other.run(nullptr, bytes_of(dest.data()), 8, 0).code(), Code::timeout);
+    EXPECT_EQ(other.broadcast(nullptr, bytes_of(dest.data()), 8, 0).code(), Code::timeout);
 }
 
 // A root reuses its ring without waiting when the others have read all.
@@ -235,8 +236,8 @@ TEST(BroadcastRing, NeverWaitsForAMemberThatHasReadAll) {
             const auto root = static_cast<std::size_t>(call % roots);
             const auto payload = static_cast<std::byte>(call);
             std::byte dest{};
-            ASSERT_TRUE(ring[root].run(&payload, nullptr, 1, static_cast<int>(root)).ok()) << call;
-            ASSERT_TRUE(ring[1 - root].run(nullptr, &dest, 1, static_cast<int>(root)).ok()) << call;
+            ASSERT_TRUE(ring[root].broadcast(&payload, nullptr, 1, static_cast<int>(root)).ok()) << call;
+            ASSERT_TRUE(ring[1 - root].broadcast(nullptr, &dest, 1, static_cast<int>(root)).ok()) << call;
             ASSERT_EQ(dest, payload);
         }
     }
@@ -246,7 +247,7 @@ TEST(BroadcastRing, ReportsAMissingRoot) {
     BroadcastRingMembers members(3, yields, false);
     BroadcastRing alone = members.member(1, std::chrono::milliseconds{5});
     std::array<std::byte, 4> dest{};
-    const Status status = alone.run(nullptr, dest.data(), 4, 2);
+    const Status status = alone.broadcast(nullptr, dest.data(), 4, 2);
     EXPECT_EQ(status.code(), Code::timeout);
     EXPECT_THAT(status.message(), HasSubstr("received nothing from PE 2"));
     EXPECT_THAT(dest, Each(std::byte{0}));

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,18 +19,21 @@
 
 #include "core/coll/collectives.hpp"
 #include "core/coll/host_collectives.hpp"
+#include "core/coll/leader_exchange.hpp"
 
 namespace npushmem::coll {
 namespace {
 
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 using Bytes = std::vector<std::byte>;
 using Kept = std::shared_ptr<const Bytes>;
 
-constexpr int calls = 3;
+constexpr int calls = 5;
 constexpr std::uint64_t area = 64;  // of each call's source and dest
-constexpr std::uint64_t memory_bytes = Workspace::bytes + 2 * area * calls;
+constexpr std::uint64_t lines_at = Workspace::bytes + 2 * area * calls;
+constexpr std::uint64_t memory_bytes = lines_at + area * HostSync::turns;  // of a turn, only the bytes that are used
 constexpr std::uint64_t source_of(int call) { return Workspace::bytes + 2 * area * static_cast<std::uint64_t>(call); }
 constexpr std::uint64_t dest_of(int call) { return source_of(call) + area; }
 
@@ -49,8 +53,12 @@ struct ModelState {
         int to;
         std::uint64_t offset;
         Bytes bytes;
+        std::uint64_t signal_at = 0;
+        std::uint64_t signal = 0;  // 0: none
     };
     std::vector<Bytes> memory;
+    std::vector<std::map<std::uint64_t, std::uint64_t>> signals;  // of each member, by their offset
+    std::vector<std::uint64_t> steps;                             // that each member has announced
     std::vector<Member> members;
     std::vector<InFlightPut> in_flight;
     bool wrong = false;
@@ -68,11 +76,15 @@ struct ModelState {
             for (std::size_t i = one.call_begin; i < one.done.size(); ++i)
                 if (one.done[i].fetched) add_bytes(*one.done[i].fetched);
         }
+        for (const std::uint64_t step : steps) add(step);
+        for (const auto& of_member : signals)
+            for (const auto& [at, signal] : of_member) add(at * 1000 + signal);
         std::size_t flying = 0;  // a set
         for (const InFlightPut& one : in_flight)
             flying +=
                 std::hash<std::string_view>()({reinterpret_cast<const char*>(one.bytes.data()), one.bytes.size()}) *
-                (one.offset * 64 + static_cast<std::size_t>(one.to * 8 + one.from) + 1);
+                    (one.offset * 64 + static_cast<std::size_t>(one.to * 8 + one.from) + 1) +
+                one.signal * 0x9E3779B97F4A7C15ULL * static_cast<std::size_t>(one.to * 8 + one.from + 1);
         add(flying);
         return hash;
     }
@@ -81,10 +93,27 @@ struct ModelState {
 // A deliberate fault of a group.
 enum class Fault { none, one_half, no_completion, no_sync };
 
-class ExploredGroup final : public Group {
+// How members on two hosts synchronise.
+struct Signals {
+    std::uint64_t turns = 0;  // of the HostSync; 0: with barriers
+    bool lines = false;       // the group has a LeaderExchange
+    int calls = 3;
+    std::vector<std::vector<int>> hosts{{0, 1}, {2, 3}};
+};
+
+class ExploredGroup final : public Group, public HostSignals {
 public:
-    ExploredGroup(ModelState& state, int own, Fault fault)
-        : state_(state), own_(own), fault_(fault), real_(state.memory[static_cast<std::size_t>(own)]) {}
+    ExploredGroup(ModelState& state, int own, Fault fault, Signals signals)
+        : state_(state), own_(own), fault_(fault), real_(state.memory[static_cast<std::size_t>(own)]) {
+        if (signals.turns == 0) return;
+        for (const auto& host : signals.hosts)
+            for (std::size_t i = 0; i < host.size(); ++i)
+                if (host[i] == own) grid_.own = {static_cast<int>(&host - signals.hosts.data()), static_cast<int>(i)};
+        grid_.hosts = static_cast<int>(signals.hosts.size());
+        grid_.per_host = size() / grid_.hosts;
+        host_sync_ = std::make_unique<HostSync>(*this, 0, signals.hosts, own, signals.turns);
+        if (signals.lines) lines_ = std::make_unique<LeaderExchange>(*this, *host_sync_, first_line);
+    }
 
     // The first operation of every program.
     Status begin() {
@@ -116,21 +145,60 @@ public:
         });
     }
     [[nodiscard]] std::byte* mapped_address(int member, std::uint64_t offset) const override {
-        return member == own_ ? memory().data() + offset : nullptr;
+        return member == own_ ? memory().data() + place_of(offset) : nullptr;
     }
     [[nodiscard]] bool all_mapped() const override { return false; }
     Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override {
         const auto* from = static_cast<const std::byte*>(source);
         const Bytes copy(from, from + bytes);
         return once([&](Bytes&) {
-            state_.in_flight.push_back({own_, member, offset, copy});
+            if (host_sync_ && host_sync_->is_on_host(member))  // a store
+                std::copy(copy.begin(), copy.end(), memory_of(member).begin() + place_of(offset));
+            else
+                state_.in_flight.push_back({own_, member, offset, copy});
             return true;
         });
     }
+    Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes, std::uint64_t signal_at,
+               std::uint64_t signal) override {
+        const auto* from = static_cast<const std::byte*>(source);
+        const Bytes copy = bytes == 0 ? Bytes() : Bytes(from, from + bytes);
+        const auto to = static_cast<std::uint64_t>(place_of(offset));
+        return once([&](Bytes&) {
+            state_.in_flight.push_back({own_, member, to, copy, signal_at, signal});
+            return true;
+        });
+    }
+    Result<std::uint64_t> wait(std::uint64_t signal_at, std::uint64_t least, int /*sender*/) override {
+        const std::size_t number = at_;
+        Status done = once([&](Bytes& fetched) {
+            auto& signals = state_.signals[static_cast<std::size_t>(own_)];
+            const auto found = signals.find(signal_at);
+            if (found == signals.end() || found->second < least) return false;
+            fetched.resize(sizeof(std::uint64_t));
+            std::memcpy(fetched.data(), &found->second, fetched.size());
+            return true;
+        });
+        if (!done.ok()) return done;
+        std::uint64_t signal = 0;
+        std::memcpy(&signal, me().done[number].fetched->data(), sizeof signal);
+        return signal;
+    }
+    Status announce(std::uint64_t /*counter_at*/, std::uint64_t step, const Outcome& /*outcome*/) override {
+        return once([&](Bytes&) {
+            state_.steps[static_cast<std::size_t>(own_)] = step;
+            return true;
+        });
+    }
+    Result<Outcome> wait_for(int member, std::uint64_t /*counter_at*/, std::uint64_t step) override {
+        Status done = once([&](Bytes&) { return state_.steps[static_cast<std::size_t>(member)] >= step; });
+        return done.ok() ? Result<Outcome>(Outcome{}) : Result<Outcome>(done);
+    }
+    int dead_pe() override { return -1; }
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override {
         const std::size_t number = at_;
         Status done = once([&](Bytes& fetched) {
-            const std::byte* there = state_.memory[static_cast<std::size_t>(member)].data() + offset;
+            const std::byte* there = memory_of(member).data() + place_of(offset);
             fetched.assign(there, there + bytes);
             return true;
         });
@@ -138,7 +206,12 @@ public:
         return done;
     }
     // Of four members, 0 and 1 are on one host, 2 and 3 on another. To explore more, they do not map each other.
-    [[nodiscard]] const HostGrid* host_grid() const override { return size() == 4 ? &grid_ : nullptr; }
+    [[nodiscard]] const HostGrid* host_grid() const override {
+        return size() == grid_.hosts * grid_.per_host ? &grid_ : nullptr;
+    }
+    [[nodiscard]] HostSync* host_sync() const override { return host_sync_.get(); }
+    [[nodiscard]] SmallExchange* small_exchange() override { return lines_.get(); }
+    [[nodiscard]] SmallBroadcast* small_broadcast() override { return lines_.get(); }
     [[nodiscard]] std::uint64_t workspace() const override { return 0; }
     unsigned next_workspace_half() override { return fault_ == Fault::one_half ? 0 : halves_++ % 2; }
 
@@ -153,7 +226,16 @@ public:
     [[nodiscard]] bool stopped() const { return stopped_; }
 
 private:
-    [[nodiscard]] Bytes& memory() const { return state_.memory[static_cast<std::size_t>(own_)]; }
+    static constexpr std::uint64_t first_line = 1U << 20;
+    // Returns where the model keeps it.
+    [[nodiscard]] static std::ptrdiff_t place_of(std::uint64_t offset) {
+        if (offset < first_line) return static_cast<std::ptrdiff_t>(offset);
+        const std::uint64_t in_turn = (offset - first_line) % LeaderExchange::room;
+        EXPECT_LT(in_turn, area);
+        return static_cast<std::ptrdiff_t>(lines_at + (offset - first_line) / LeaderExchange::room * area + in_turn);
+    }
+    [[nodiscard]] Bytes& memory_of(int member) const { return state_.memory[static_cast<std::size_t>(member)]; }
+    [[nodiscard]] Bytes& memory() const { return memory_of(own_); }
     [[nodiscard]] ModelState::Member& me() const { return state_.members[static_cast<std::size_t>(own_)]; }
 
     template <class Operation>
@@ -185,13 +267,15 @@ private:
     ModelState& state_;
     int own_;
     Fault fault_;
-    HostGrid grid_{2, 2, {own_ / 2, own_ % 2}, {0, 1, 2, 3}};
+    HostGrid grid_{2, 2, {own_ / 2, own_ % 2}, {0, 1, 2, 3}};  // or as the signals
     Bytes real_;  // the own memory as the model state has it, while the program runs over what it was
     std::size_t at_ = 0;
     int syncs_ = 0;
     unsigned halves_ = 0;
     bool moved_ = false;
     bool stopped_ = false;
+    std::unique_ptr<HostSync> host_sync_;
+    std::unique_ptr<LeaderExchange> lines_;
 };
 
 std::int32_t value_of(int call, int member) { return (call + 1) * 100 + member; }
@@ -202,9 +286,9 @@ struct Call {
     std::function<std::vector<std::int32_t>(int call, int member, int members)> expected;
 };
 
-void program(ExploredGroup& group, ModelState& state, const Call& call) {
+void program(ExploredGroup& group, ModelState& state, const Call& call, int calls_made) {
     if (!group.begin().ok()) return;
-    for (int number = 0; number < calls; ++number) {
+    for (int number = 0; number < calls_made; ++number) {
         group.begin_call();
         std::vector<std::int32_t> source(static_cast<std::size_t>(group.size()), value_of(number, group.index()));
         std::memcpy(group.mapped_address(group.index(), source_of(number)), source.data(),
@@ -213,16 +297,19 @@ void program(ExploredGroup& group, ModelState& state, const Call& call) {
         const auto expected = call.expected(number, group.index(), group.size());
         state.wrong = state.wrong || std::memcmp(group.mapped_address(group.index(), dest_of(number)), expected.data(),
                                                  expected.size() * sizeof(std::int32_t)) != 0;
+        // A program may reuse its arrays.
+        for (const std::uint64_t array : {source_of(number), dest_of(number)})
+            std::memset(group.mapped_address(group.index(), array), 0xEE, area);
     }
 }
 
-std::vector<ModelState> successors(const ModelState& state, const Call& call, Fault fault) {
+std::vector<ModelState> successors(const ModelState& state, const Call& call, Fault fault, Signals signals) {
     std::vector<ModelState> out;
     for (std::size_t i = 0; i < state.members.size(); ++i) {
         if (state.members[i].ended) continue;
         ModelState next = state;
-        ExploredGroup group(next, static_cast<int>(i), fault);
-        program(group, next, call);
+        ExploredGroup group(next, static_cast<int>(i), fault, signals);
+        program(group, next, call, signals.calls);
         group.end();
         if (group.moved() || !group.stopped()) out.push_back(std::move(next));
     }
@@ -233,17 +320,20 @@ std::vector<ModelState> successors(const ModelState& state, const Call& call, Fa
         std::copy(
             landing.bytes.begin(), landing.bytes.end(),
             next.memory[static_cast<std::size_t>(landing.to)].begin() + static_cast<std::ptrdiff_t>(landing.offset));
+        if (landing.signal != 0) next.signals[static_cast<std::size_t>(landing.to)][landing.signal_at] = landing.signal;
         out.push_back(std::move(next));
     }
     return out;
 }
 
 // Returns "" or the fault.
-std::string explore(const char* what, int members, const Call& call, Fault fault = Fault::none) {
+std::string explore(const char* what, int members, const Call& call, Fault fault = Fault::none, Signals signals = {}) {
     constexpr std::size_t bound = 300'000;
     ModelState first;
     first.memory.assign(static_cast<std::size_t>(members), Bytes(memory_bytes));
     first.members.resize(static_cast<std::size_t>(members));
+    first.signals.resize(static_cast<std::size_t>(members));
+    first.steps.resize(static_cast<std::size_t>(members));
     std::vector<ModelState> open{first};
     std::unordered_set<std::size_t> seen{first.key()};
     std::string found;
@@ -253,7 +343,7 @@ std::string explore(const char* what, int members, const Call& call, Fault fault
         const bool ended =
             std::all_of(state.members.begin(), state.members.end(), [](const auto& m) { return m.ended; });
         if (state.wrong) found = "wrong result";
-        auto next = successors(state, call, fault);
+        auto next = successors(state, call, fault, signals);
         if (next.empty() && !ended && found.empty()) found = "deadlock";
         for (ModelState& one : next)
             if (seen.insert(one.key()).second) open.push_back(std::move(one));
@@ -356,7 +446,67 @@ TEST(CollectivesExplored, BackToBackCallsOfThree) {
     EXPECT_THAT(explore("collect", 3, collects), IsEmpty());
 }
 
+Call by(Status (*method)(Group&, std::uint64_t, std::uint64_t, std::uint64_t, const Reduction&), std::uint64_t count,
+        bool in_place = false) {
+    return {[=](Group& group, int call) {
+                const std::uint64_t source = in_place ? dest_of(call) : source_of(call);
+                if (in_place)
+                    std::memcpy(group.mapped_address(group.index(), dest_of(call)),
+                                group.mapped_address(group.index(), source_of(call)), area);
+                return method(group, dest_of(call), source, count, Reduction(ReduceOperation::sum, ReduceElement::i32));
+            },
+            [=](int call, int, int members) { return std::vector(count, sums.expected(call, 0, members).front()); }};
+}
+
+const Call broadcasts_of_one{
+    [](Group& group, int call) { return broadcast(group, dest_of(call), source_of(call), 4, 0, true); },
+    [](int call, int, int) { return std::vector{value_of(call, 0)}; }};
+const Call broadcasts_by_parts{[](Group& group, int call) {
+                                   return broadcast_by_parts(group, dest_of(call), source_of(call), 4,
+                                                             call % group.size(), true);
+                               },
+                               broadcasts.expected};
+
+TEST(CollectivesExplored, BackToBackCallsOfTwoHostsWithSignals) {
+    EXPECT_THAT(explore("fcollect by lines", 4, fcollects, Fault::none, {2, true}), IsEmpty());
+    EXPECT_THAT(explore("alltoall by lines", 4, exchanges, Fault::none, {2, true}), IsEmpty());
+    EXPECT_THAT(explore("broadcast by lines", 4, broadcasts, Fault::none, {3, true, 5}), IsEmpty());
+    EXPECT_THAT(explore("broadcast of one root by lines", 4, broadcasts_of_one, Fault::none, {3, true, 5}), IsEmpty());
+    EXPECT_THAT(explore("fcollect with signals", 4, fcollects, Fault::none, {2}), IsEmpty());
+    EXPECT_THAT(explore("broadcast with signals", 4, broadcasts, Fault::none, {3}), IsEmpty());
+    EXPECT_THAT(explore("broadcast of one root with signals", 4, broadcasts_of_one, Fault::none, {3, false, 5}),
+                IsEmpty());
+    EXPECT_THAT(explore("broadcast by parts with signals", 4, broadcasts_by_parts, Fault::none, {3}), IsEmpty());
+    EXPECT_THAT(explore("sum with signals", 4, sums, Fault::none, {2}), IsEmpty());
+    EXPECT_THAT(explore("sum by parts with signals", 4, by(reduce_by_parts, 1), Fault::none, {2}), IsEmpty());
+}
+
+TEST(CollectivesExplored, BackToBackSumsOfWholePartsWithSignals) {
+    EXPECT_THAT(explore("sum of whole parts", 4, by(reduce_by_parts, 4), Fault::none, {2}), IsEmpty());
+    EXPECT_THAT(explore("the same in place", 4, by(reduce_by_parts, 4, true), Fault::none, {2}), IsEmpty());
+}
+
+TEST(CollectivesExplored, BackToBackCallsOfUnevenAndOfThreeHostsWithSignals) {
+    const std::vector<std::vector<int>> uneven{{0, 1}, {2}};
+    const std::vector<std::vector<int>> single{{0}, {1}, {2}};
+    EXPECT_THAT(explore("fcollect by lines", 3, fcollects, Fault::none, {2, true, 3, uneven}), IsEmpty());
+    EXPECT_THAT(explore("broadcast by lines", 3, broadcasts, Fault::none, {3, true, 5, uneven}), IsEmpty());
+    EXPECT_THAT(explore("alltoall with signals", 3, exchanges, Fault::none, {2, false, 3, uneven}), IsEmpty());
+    EXPECT_THAT(explore("fcollect by lines of three hosts", 3, fcollects, Fault::none, {2, true, 3, single}),
+                IsEmpty());
+    EXPECT_THAT(
+        explore("broadcast by parts of three hosts", 3, broadcasts_by_parts, Fault::none, {4, false, 3, single}),
+        IsEmpty());
+}
+
 // The exploration must find these.
+
+TEST(CollectivesExplored, FindsTooFewTurnsOfSignals) {
+    EXPECT_EQ(explore("fcollect by lines of one turn", 4, fcollects, Fault::none, {1, true}), "wrong result");
+    EXPECT_EQ(explore("broadcast by lines of two turns", 4, broadcasts, Fault::none, {2, true}), "deadlock");
+    EXPECT_EQ(explore("broadcast of one root by lines of two turns", 4, broadcasts_of_one, Fault::none, {2, true, 5}),
+              "deadlock");
+}
 
 TEST(CollectivesExplored, FindsAnOverwrittenWorkspace) {
     EXPECT_EQ(explore("reduce with one half", 2, sums, Fault::one_half), "wrong result");

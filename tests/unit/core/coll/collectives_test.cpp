@@ -30,13 +30,14 @@ struct Shape {
     Method method = Method::automatic;
     bool oversubscribed = false;
     int hosts = 1;
+    bool signals = false;
 };
 void PrintTo(const Shape& shape, std::ostream* out) {
     *out << shape.members << (shape.mapped ? " mapped" : " behind a transport")
          << (shape.lines ? "" : " without lines");
     if (shape.method != Method::automatic) *out << " by " << name_of(shape.method);
     if (shape.oversubscribed) *out << ", more than cores";
-    if (shape.hosts > 1) *out << " on " << shape.hosts << " hosts";
+    if (shape.hosts > 1) *out << " on " << shape.hosts << " hosts" << (shape.signals ? " with signals" : "");
 }
 
 class Collectives : public ::testing::TestWithParam<Shape> {
@@ -47,6 +48,8 @@ protected:
         world.method = GetParam().method;
         world.oversubscribed = GetParam().oversubscribed;
         world.hosts = GetParam().hosts;
+        world.signals = GetParam().signals;
+        world.leaders = GetParam().lines && GetParam().signals;
         std::vector<std::jthread> threads;
         for (int i = 0; i < world.members; ++i)
             threads.emplace_back([&, i] {
@@ -348,6 +351,18 @@ INSTANTIATE_TEST_SUITE_P(Hosts, Collectives,
                                            Shape{12, false, false, Method::automatic, false, 4},
                                            Shape{4, false, false, Method::push, false, 2}));
 
+INSTANTIATE_TEST_SUITE_P(HostsWithSignals, Collectives,
+                         ::testing::Values(Shape{2, false, true, Method::automatic, false, 2, true},
+                                           Shape{4, false, true, Method::automatic, false, 2, true},
+                                           Shape{4, false, false, Method::hosts, false, 2, true},
+                                           Shape{3, false, false, Method::hosts, false, 3, true},
+                                           Shape{6, false, true, Method::hosts, false, 3, true},
+                                           Shape{9, false, false, Method::hosts, false, 3, true},
+                                           Shape{10, false, false, Method::automatic, false, 2, true},
+                                           Shape{12, false, true, Method::automatic, false, 4, true},
+                                           Shape{4, false, false, Method::push, false, 2, true},
+                                           Shape{4, false, false, Method::pull, false, 2, true}));
+
 INSTANTIATE_TEST_SUITE_P(Sizes, Collectives,
                          ::testing::Values(Shape{1, true}, Shape{2, true}, Shape{3, true}, Shape{5, true},
                                            Shape{8, true}, Shape{9, true}, Shape{2, true, false}, Shape{5, true, false},
@@ -357,11 +372,14 @@ using Results = std::vector<Code>;  // of the calls of one member
 
 // Runs a collective of 4 members on 2 hosts three times; the first put of member 0 fails. Then calls `check`.
 std::vector<Results> with_failing_put(const std::function<Status(ThreadGroup&)>& call,
-                                      const std::function<void(std::byte* memory)>& check) {
+                                      const std::function<void(std::byte* memory)>& check, bool signals = false,
+                                      bool lines = false, int failing = 1) {
     Threads world(4, false, false);
     world.hosts = 2;
-    world.method = Method::hosts;
-    world.failing_put = 1;
+    world.signals = signals;
+    world.leaders = lines;
+    world.method = lines ? Method::automatic : Method::hosts;
+    world.failing_put = failing;
     std::vector<Results> results(4, Results(3));
     std::vector<std::jthread> threads;
     for (int i = 0; i < world.members; ++i)
@@ -370,7 +388,10 @@ std::vector<Results> with_failing_put(const std::function<Status(ThreadGroup&)>&
             std::byte* const memory = group.mapped_address(i, 0);
             words(memory, 0)[0] = number(i, 0);
             (void)group.sync();
-            for (Code& result : results[static_cast<std::size_t>(i)]) result = call(group).code();
+            for (Code& result : results[static_cast<std::size_t>(i)]) {
+                result = call(group).code();
+                world.thread_barrier.arrive_and_wait();  // dest must be ready on all members before the next call
+            }
             check(memory);
         });
     threads.clear();
@@ -396,6 +417,51 @@ TEST(CollectivesByHosts, ReportASumThatHasNotArrived) {
     EXPECT_EQ(results[0], (Results{Code::system, Code::ok, Code::ok}));
     for (const int other : {1, 2, 3})
         EXPECT_EQ(results[static_cast<std::size_t>(other)], (Results{Code::protocol, Code::ok, Code::ok}));
+}
+
+// A message that could not be sent fails the call on all members, and no other call.
+TEST(CollectivesByHosts, ReportAMessageThatCouldNotBeSent) {
+    struct Case {
+        const char* name;
+        std::function<Status(ThreadGroup&)> call;
+        std::uint32_t first;  // in dest afterwards
+    };
+    std::uint32_t sum = 0;
+    for (int member = 0; member < 4; ++member) sum += number(member, 0);
+    const std::vector<Case> cases{
+        {"fcollect", [](ThreadGroup& group) { return fcollect(group, dest_at, 0, 4); }, number(0, 0)},
+        {"broadcast", [](ThreadGroup& group) { return broadcast(group, dest_at, 0, 4, 0, true); }, number(0, 0)},
+        {"large broadcast", [](ThreadGroup& group) { return broadcast(group, dest_at, 0, 100'000, 0, true); },
+         number(0, 0)},
+        {"alltoall", [](ThreadGroup& group) { return alltoall(group, dest_at, 0, 4); }, number(0, 0)},
+        {"sum",
+         [](ThreadGroup& group) { return reduce(group, dest_at, 0, 1, ReduceOperation::sum, ReduceElement::u32); },
+         sum},
+        {"large sum",
+         [](ThreadGroup& group) { return reduce(group, dest_at, 0, 10'000, ReduceOperation::sum, ReduceElement::u32); },
+         sum},
+    };
+    for (const bool lines : {false, true})
+        for (const Case& one : cases)
+            for (int failing = 1; failing <= 4; ++failing) {
+                SCOPED_TRACE(std::string(one.name) + (lines ? " by lines" : "") + ", put " + std::to_string(failing));
+                const auto results = with_failing_put(
+                    one.call,
+                    [&](std::byte* memory) {
+                        if (one.name != std::string("alltoall")) {
+                            EXPECT_EQ(words(memory, dest_at)[0], one.first);
+                        }
+                    },
+                    true, lines, failing);
+                for (std::size_t call = 0; call < 3; ++call) {
+                    const bool failed = results[0][call] != Code::ok;
+                    EXPECT_EQ(results[0][call], failed ? Code::system : Code::ok);
+                    for (std::size_t member = 1; member < 4; ++member)
+                        EXPECT_EQ(results[member][call], failed ? Code::protocol : Code::ok)
+                            << "member " << member << ", call " << call;
+                }
+                EXPECT_FALSE(failing == 1 && results[0][0] == Code::ok) << "no put has failed";
+            }
 }
 
 TEST(Kernels, ExistForEveryValidOperationAndType) {

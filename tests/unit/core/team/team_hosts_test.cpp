@@ -16,7 +16,7 @@ HostLayout layout_of(const std::vector<int>& hosts) {
 }
 
 TEST(TeamHosts, NumbersHostsAndLocalIndicesInTheOrderOfTheMembers) {
-    const auto grid = host_grid_of(PeRange{0, 1, 6}, 4, layout_of({0, 1, 2, 0, 1, 2}));
+    const auto grid = host_grid_of(members_by_host(PeRange{0, 1, 6}, layout_of({0, 1, 2, 0, 1, 2})), 4);
     ASSERT_NE(grid, nullptr);
     EXPECT_EQ(grid->hosts, 3);
     EXPECT_EQ(grid->per_host, 2);
@@ -31,7 +31,8 @@ TEST(TeamHosts, NumbersHostsAndLocalIndicesInTheOrderOfTheMembers) {
 }
 
 TEST(TeamHosts, UsesIndicesOfTheTeamAndNotPes) {
-    const auto grid = host_grid_of(Members::listed({7, 1, 6, 0}), 3, layout_of({0, 0, 0, 0, 1, 1, 1, 1}));
+    const auto grid =
+        host_grid_of(members_by_host(Members::listed({7, 1, 6, 0}), layout_of({0, 0, 0, 0, 1, 1, 1, 1})), 3);
     ASSERT_NE(grid, nullptr);
     EXPECT_THAT(grid->members, ElementsAre(0, 2, 1, 3)) << "the host of PE 7 comes first";
     EXPECT_EQ(grid->own.host, 1);
@@ -40,10 +41,11 @@ TEST(TeamHosts, UsesIndicesOfTheTeamAndNotPes) {
 
 TEST(TeamHosts, AreNoneWhereTheyCannotHelp) {
     const HostLayout layout = layout_of({0, 0, 1, 1, 1});
-    EXPECT_EQ(host_grid_of(PeRange{0, 1, 2}, 0, layout), nullptr) << "one host";
-    EXPECT_EQ(host_grid_of(PeRange{0, 2, 2}, 0, layout), nullptr) << "one member on each";
-    EXPECT_EQ(host_grid_of(PeRange{0, 1, 5}, 0, layout), nullptr) << "two and three members";
-    EXPECT_NE(host_grid_of(PeRange{0, 1, 4}, 0, layout), nullptr);
+    const auto grid_of = [&](const PeRange& pes) { return host_grid_of(members_by_host(pes, layout), 0); };
+    EXPECT_EQ(grid_of({0, 1, 2}), nullptr) << "one host";
+    EXPECT_EQ(grid_of({0, 1, 5}), nullptr) << "two and three members";
+    EXPECT_NE(grid_of({0, 1, 4}), nullptr);
+    EXPECT_NE(grid_of({0, 2, 2}), nullptr) << "one member on each";
 }
 
 }  // namespace

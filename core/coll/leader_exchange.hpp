@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Small collective operations of members on several hosts, without barriers and acknowledgements.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/coll/host_sync.hpp"
+#include "core/coll/small_exchange.hpp"
+
+namespace npushmem::coll {
+
+class Group;
+
+// The leader of each host collects the payloads of its host and sends them to the other leaders in one message. The
+// members of a host read all payloads in their leader's memory. A root sends its payload to the leaders itself.
+//
+//     of each member: a turn for each turn of the HostSync; it begins with the payloads of the first host
+//     a payload: `count` bytes, or with a step one block of `count` bytes for each member that reads it; the payloads
+//     of a host follow each other
+class LeaderExchange final : public SmallExchange, public SmallBroadcast {
+public:
+    static constexpr int max_members = 64;
+    static constexpr std::uint64_t room = 1280;                     // of a turn
+    static constexpr std::uint64_t bytes = HostSync::turns * room;  // of each member, aligned to a line
+
+    // `sync` has all members of the group. `at` is the offset of every member's memory. Both outlive this.
+    LeaderExchange(Group& group, HostSync& sync, std::uint64_t at);
+
+    // The maxima for a group of that many members.
+    static constexpr std::uint64_t payload_bytes(int members) {
+        return std::min(room / static_cast<std::uint64_t>(members) / 16 * 16, largest_payload);
+    }
+    static constexpr std::uint64_t block_bytes(int members) {
+        const auto n = static_cast<std::uint64_t>(members);
+        return std::min(room / n / n, largest_payload);
+    }
+
+    [[nodiscard]] std::uint64_t max_payload(bool each) const override;
+    Status run(const std::byte* source, std::uint64_t count, bool each) override;
+
+    [[nodiscard]] std::uint64_t max_broadcast() const override { return largest_payload; }
+    Status broadcast(const std::byte* source, std::byte* dest, std::uint64_t count, int root) override;
+
+private:
+    struct Place {
+        int host;
+        int local_index;
+    };
+    [[nodiscard]] const Place& place_of(int member) const { return places_[static_cast<std::size_t>(member)]; }
+    // Returns the offset of a host's payloads in the present turn; `per_member` bytes of each member on hosts before.
+    [[nodiscard]] std::uint64_t payloads_of(int host, std::uint64_t per_member) const;
+    Status send_payloads(Status done, int host, std::uint64_t count, bool each);
+
+    Group& group_;
+    HostSync& sync_;
+    std::uint64_t at_;
+    std::vector<Place> places_;            // by member
+    std::vector<std::uint64_t> first_of_;  // by host: the number of members on hosts before it
+    alignas(16) std::array<std::byte, room> received_{};
+};
+
+}  // namespace npushmem::coll
