@@ -50,7 +50,7 @@ struct Message {
 };
 
 // Writes the message of `message_for(member)` to every member, this one included, and waits for those of all others.
-// After a failure, `done`, it tells the others so. Returns the first failure.
+// After a failure, `done`, reports that to them instead. Returns the first failure.
 template <class MessageFor>
 Status push_to_all(Group& group, Status done, MessageFor&& message_for) {
     const auto write_to = [&](int member) {

@@ -48,20 +48,20 @@ public:
         if (sync_ != nullptr) return sync_->send(std::move(done), peer, offset, source, bytes);
         return done.ok() ? write(group_, peer, offset, source, bytes) : done;
     }
-    // Waits until the messages of the `senders`, hosts, have arrived, and the members of this host have come too.
-    // `exchange`: afterwards each member has heard of all.
+    // Waits until the messages of the `senders`, hosts, have arrived, and the members of this host have got here.
+    // `exchange`: each member has then waited for all others.
     Status settle(Status done, const std::vector<int>& senders, bool exchange) {
         if (sync_ == nullptr) return complete_and_sync(group_, std::move(done));
         std::vector<int> members;
         for (const int host : senders) members.push_back(group_.host_grid()->peer_on(host));
         return sync_->settle(std::move(done), members, exchange);
     }
-    // Waits until all members have come.
+    // Waits until all members have entered the call.
     Status meet() {
-        const HostGrid& grid = *group_.host_grid();
+        const std::vector<int> others = other_hosts(*group_.host_grid());
         Status done;
-        for (const int host : other_hosts(grid)) done = send(std::move(done), host, 0, nullptr, 0);
-        return settle(std::move(done), other_hosts(grid), true);
+        for (const int host : others) done = send(std::move(done), host, 0, nullptr, 0);
+        return settle(std::move(done), others, true);
     }
     // Waits for the members of this host.
     Status sync_host(Status done) {
@@ -106,9 +106,9 @@ Status broadcast_undivided(Group& group, std::uint64_t dest, std::uint64_t sourc
 
 }  // namespace
 
-// No member's dest is written before it has come: it may still use the array of an earlier call. A member of the root's
-// host fetches its part first: it needs that anyway. The root sends from its source, as it may
-// have to leave dest as it is.
+// No member's dest is written before it has entered the call: it may still use the array of an earlier call. A member
+// of the root's host fetches its part first: it needs that anyway. The root sends from its source, as it may have to
+// leave dest as it is.
 Status broadcast_by_parts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
                           bool to_root) {
     const HostGrid& grid = *group.host_grid();
@@ -232,7 +232,7 @@ Status combine_host_sums(Group& group, std::uint64_t sums, std::uint64_t dest, s
 }
 
 // A leader reads the sources of its host. The sums use the other half of the workspaces in the next call: a leader that
-// sends in the call after that has heard of all in the next one, so all have read the sums of this one.
+// sends in the call after that has waited for all in the next one, so all have read the sums of this one.
 Status reduce_by_host_sums(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
                            const Reduction& how) {
     const CallNumber number = group.next_host_sums();
@@ -245,17 +245,17 @@ Status reduce_by_host_sums(Group& group, std::uint64_t dest, std::uint64_t sourc
     return done.ok() ? combine_host_sums(group, sums, dest, count, how, number) : done;
 }
 
-// Combines `count` elements of the members that member_at returns, block by block, and gives each block to `keep`.
-template <class MemberAt, class Keep>
-Status combine_blocks(Group& group, int members, MemberAt&& member_at, std::uint64_t source, std::uint64_t count,
-                      const Reduction& how, Keep&& keep) {
+// Combines `count` elements at `source` of the members that member_at returns, block by block, into this member's dest.
+template <class MemberAt>
+Status combine_blocks(Group& group, int members, MemberAt&& member_at, std::uint64_t source, std::uint64_t dest,
+                      std::uint64_t count, const Reduction& how) {
     alignas(64) std::array<std::byte, block_bytes> block;
     const std::uint64_t step = block_bytes / how.size;
     Status done;
     for (std::uint64_t i = 0; i < count && done.ok(); i += step) {
         const std::uint64_t elements = std::min(step, count - i);
         done = combine(group, members, member_at, source + i * how.size, elements, how, block.data());
-        if (done.ok()) done = keep(i * how.size, block.data(), elements * how.size);
+        if (done.ok()) std::memcpy(local_address(group, dest + i * how.size), block.data(), elements * how.size);
     }
     return done;
 }
@@ -274,7 +274,6 @@ struct PartExchange {
         const auto members = static_cast<std::uint64_t>(grid.per_host);
         const std::uint64_t largest_part = (count + members - 1) / members;
         const std::uint64_t free = count / members * (members / 2);  // of every member, on the larger side of its part
-        share = chunk_of(part.count, grid.hosts, grid.own.host);
         landing = grid.own.local_index * 2 < grid.per_host ? part.first + part.count : 0;
         const std::uint64_t to_whole = (hosts - 1) * largest_part;
         if (to_whole <= free && (hosts == 2 || to_whole * element_bytes <= whole_bytes))
@@ -297,7 +296,6 @@ struct PartExchange {
 
     std::uint64_t hosts;
     Chunk part;
-    Chunk share{};
     std::uint64_t landing = 0;
     Way way = Way::read;
 };
@@ -327,8 +325,8 @@ void combine_landed(Group& group, const PartExchange& exchange, std::uint64_t de
 }  // namespace
 
 // A member accesses only its part of the arrays of its host, and then its share of that part on all hosts. The first
-// message of a host's member says that it has combined its part. When a member has heard of all, nobody reads the
-// sources of another host any more, and dest may be written.
+// message of a host's member says that it has combined its part. After those of all hosts, nobody reads the sources of
+// another host any more, and dest may be written.
 Status reduce_by_parts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
                        const Reduction& how) {
     using Way = PartExchange::Way;
@@ -337,18 +335,14 @@ Status reduce_by_parts(Group& group, std::uint64_t dest, std::uint64_t source, s
     const std::vector<int> others = other_hosts(grid);
     const auto at = [&](std::uint64_t element) { return dest + element * how.size; };
     const std::uint64_t part_at = at(exchange.part.first);
-    const std::uint64_t share_at = at(exchange.part.first + exchange.share.first);
-    const auto keep_at = [&](std::uint64_t first) {
-        return [&group, first](std::uint64_t from, const std::byte* block, std::uint64_t bytes) {
-            return write(group, group.index(), first + from, block, bytes);
-        };
-    };
+    const Chunk share = exchange.combined_by(grid.own.host);
+    const std::uint64_t share_at = at(exchange.part.first + share.first);
     Steps steps(group);
     Status done = steps.sync_host({});
     if (done.ok())
         done = combine_blocks(
             group, grid.per_host, [&](int local_index) { return grid.local_member(local_index); },
-            source + exchange.part.first * how.size, exchange.part.count, how, keep_at(part_at));
+            source + exchange.part.first * how.size, part_at, exchange.part.count, how);
     for (const int host : others) done = steps.send(std::move(done), host, part_at, nullptr, 0);
     done = steps.settle(std::move(done), others, true);
     if (exchange.way != Way::read) {
@@ -361,15 +355,13 @@ Status reduce_by_parts(Group& group, std::uint64_t dest, std::uint64_t source, s
         if (done.ok()) combine_landed(group, exchange, dest, how);
     } else if (done.ok()) {
         done = combine_blocks(
-            group, grid.hosts, [&](int host) { return grid.peer_on(host); }, share_at, exchange.share.count, how,
-            keep_at(share_at));
+            group, grid.hosts, [&](int host) { return grid.peer_on(host); }, share_at, share_at, share.count, how);
     }
     if (exchange.way == Way::whole) {
         done = steps.sync_host(std::move(done));
     } else {
         for (const int host : others)
-            done = steps.send(std::move(done), host, share_at, local_address(group, share_at),
-                              exchange.share.count * how.size);
+            done = steps.send(std::move(done), host, share_at, local_address(group, share_at), share.count * how.size);
         done = steps.settle(std::move(done), others, true);
     }
     for (int local_index = 0; local_index < grid.per_host && done.ok(); ++local_index) {

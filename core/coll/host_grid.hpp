@@ -7,8 +7,8 @@
 
 namespace npushmem::coll {
 
-// Several hosts with the same number of members. The members of a host map each other. Hosts are in the
-// order of their first members; a local index is a member's position among the members of its host.
+// Several hosts with the same number of members. The members of a host map each other. Hosts are in the order of
+// their first members; a local index is a member's position among the members of its host.
 struct HostGrid {
     struct Position {
         int host;

@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace npushmem::coll {
@@ -16,9 +15,7 @@ HostSync::HostSync(HostSignals& signals, std::uint64_t at, std::vector<std::vect
     hosts_of_.resize(members);
     for (int host = 0; host < this->hosts(); ++host)
         for (const int member : members_on(host)) hosts_of_[static_cast<std::size_t>(member)] = host;
-    host_ = host_of(index);
-    const std::vector<int>& own = members_on(host_);
-    local_index_ = static_cast<int>(std::ranges::find(own, index) - own.begin());
+    for (int i = 1; i < this->hosts(); ++i) other_hosts_.push_back((host() + i) % this->hosts());
 }
 
 Outcome HostSync::outcome_of(const Status& done) const {
@@ -83,7 +80,7 @@ Status HostSync::wait_for(Status done, int member) {
 
 Status HostSync::sync_host(Status done) {
     done = announce(std::move(done));
-    for (const int member : members_on(host_)) done = wait_for(std::move(done), member);
+    for (const int member : members_on(host())) done = wait_for(std::move(done), member);
     next_step();
     return done;
 }
@@ -101,16 +98,15 @@ Status HostSync::settle(Status done, const std::vector<int>& senders, bool excha
 }
 
 Status HostSync::exchange(Status done, const std::function<Status(Status done, int host)>& send_to) {
-    done = announce(std::move(done));
-    if (is_leader()) {
-        for (const int member : members_on(host_)) done = wait_for(std::move(done), member);
-        next_step();
-        for (int i = 1; i < hosts(); ++i) done = send_to(std::move(done), (host_ + i) % hosts());
-        for (int i = 1; i < hosts(); ++i) done = receive(std::move(done), leader_on((host_ + i) % hosts()));
+    if (index_ == leader()) {
+        done = sync_host(std::move(done));
+        for (const int host : other_hosts_) done = send_to(std::move(done), host);
+        for (const int host : other_hosts_) done = receive(std::move(done), leader_on(host));
         done = announce(std::move(done));
     } else {
+        done = announce(std::move(done));
         next_step();
-        done = wait_for(std::move(done), leader_on(host_));
+        done = wait_for(std::move(done), leader());
     }
     next_step();
     next_epoch(true);

@@ -14,7 +14,7 @@
 
 namespace npushmem::coll {
 
-// How a member fares in a call, as the others hear of it.
+// What a member reports to the others of its part in a call.
 struct Outcome {
     enum Kind : std::uint32_t { ok, failed, peer_dead };
 
@@ -86,8 +86,8 @@ public:
 };
 
 // For one member; one thread at a time. All members make the same calls in the same order, also after a failure: a
-// member that cannot send tells the others so, and they return its failure. A member whose wait has failed no longer
-// knows what the others do. From then on it waits for nobody, and sends and announces nothing but the failure.
+// member that cannot send reports that to the others, which return its failure. A member whose wait has failed no
+// longer knows what the others do. From then on it waits for nobody, and sends and announces nothing but the failure.
 //
 //     of each member, all zero at first:
 //     | its HostCounter | `turns` turns of 8-byte signals |
@@ -98,9 +98,9 @@ public:
 // A step is a point at which members of a host wait for each other. An epoch is the exchange of at most one message
 // from each member to each one on another host; where signals are for hosts, of at most one from each host to a member.
 // Signals and messages of epoch e use turn e % turns of their memory, so a sender overwrites those of epoch e - turns,
-// which all members must have left. After an exchange, in which every member hears of all, each knows that all have
-// left the epochs before it. Other epochs tell nothing. So an exchange follows the last one within `turns` - 1 epochs:
-// prepare() adds one where others would come between.
+// which all members must have left. An exchange is an epoch in which every member waits for all others, by itself or
+// through its host: after it each knows that all have left the epochs before it. Other epochs do not show that. So an
+// exchange follows the last one within `turns` - 1 epochs: prepare() adds one where others would come between.
 class HostSync {
 public:
     static constexpr std::uint64_t turns = 8;  // after 6 broadcasts comes an exchange
@@ -114,11 +114,14 @@ public:
 
     [[nodiscard]] int hosts() const { return static_cast<int>(hosts_.size()); }
     [[nodiscard]] const std::vector<int>& members_on(int host) const { return hosts_[static_cast<std::size_t>(host)]; }
-    [[nodiscard]] int host() const { return host_; }
-    [[nodiscard]] int local_index() const { return local_index_; }
+    [[nodiscard]] int host_of(int member) const { return hosts_of_[static_cast<std::size_t>(member)]; }
+    [[nodiscard]] int host() const { return host_of(index_); }
+    [[nodiscard]] bool is_on_host(int member) const { return host_of(member) == host(); }
+    // Returns all hosts but the own one, from its successor on.
+    [[nodiscard]] const std::vector<int>& other_hosts() const { return other_hosts_; }
     // The first member of a host.
     [[nodiscard]] int leader_on(int host) const { return members_on(host).front(); }
-    [[nodiscard]] bool is_leader() const { return local_index_ == 0; }
+    [[nodiscard]] int leader() const { return leader_on(host()); }
     // Returns the turn of the present epoch.
     [[nodiscard]] std::uint64_t turn() const { return epoch_ % turns_; }
 
@@ -129,14 +132,13 @@ public:
     // come too late.
     Status prepare(std::uint64_t epochs);
 
-    // A message to a member of another host. After a failure, `done` or of the put, it tells the member so. Returns the
-    // first failure.
+    // Sends to a member of another host. After a failure, `done` or of the put, reports that to the member instead.
+    // Returns the first failure.
     Status send(Status done, int member, std::uint64_t offset, const void* source, std::uint64_t bytes);
     // Waits for the message of a member of another host. Returns the first failure.
     Status receive(Status done, int sender);
     // Returns whether several members of a host may send to one member in an epoch.
     [[nodiscard]] bool has_pairs() const { return hosts_of_.size() <= max_slots; }
-    [[nodiscard]] bool is_on_host(int member) const { return host_of(member) == host_; }
 
     // Ends a step. Both return the first failure, which may be another member's.
     Status announce(Status done);
@@ -145,7 +147,7 @@ public:
     // Waits for all members of this host; a step.
     Status sync_host(Status done);
 
-    // Ends the epoch. `exchange`: this member has heard of all.
+    // Ends the epoch. `exchange`: this member has waited for all others.
     void next_epoch(bool exchange);
 
     // Waits for the messages of the senders, then for the members of this host; a step that ends the epoch.
@@ -155,7 +157,6 @@ public:
     Status exchange(Status done, const std::function<Status(Status done, int host)>& send_to);
 
 private:
-    [[nodiscard]] int host_of(int member) const { return hosts_of_[static_cast<std::size_t>(member)]; }
     // Returns where the signal of a sender's message in this epoch arrives.
     [[nodiscard]] std::uint64_t signal_of(int sender) const {
         const int slot = has_pairs() ? sender : host_of(sender);
@@ -171,9 +172,8 @@ private:
     std::uint64_t at_;
     std::vector<std::vector<int>> hosts_;
     std::vector<int> hosts_of_;  // by member
+    std::vector<int> other_hosts_;
     int index_;
-    int host_ = 0;
-    int local_index_ = 0;
     std::uint64_t turns_;
     std::uint64_t epoch_ = 1;
     std::uint64_t last_exchange_ = 0;

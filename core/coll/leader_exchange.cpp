@@ -11,28 +11,19 @@ namespace npushmem::coll {
 
 LeaderExchange::LeaderExchange(Group& group, HostSync& sync, std::uint64_t at)
     : group_(group), sync_(sync), at_(at), places_(static_cast<std::size_t>(group.size())) {
-    std::uint64_t before = 0;
-    for (int host = 0; host < sync.hosts(); ++host) {
-        const std::vector<int>& members = sync.members_on(host);
-        first_of_.push_back(before);
-        before += members.size();
-        for (std::size_t i = 0; i < members.size(); ++i)
-            places_[static_cast<std::size_t>(members[i])] = {host, static_cast<int>(i)};
-    }
+    std::uint64_t place = 0;
+    for (int host = 0; host < sync.hosts(); ++host)
+        for (const int member : sync.members_on(host)) places_[static_cast<std::size_t>(member)] = place++;
 }
 
 std::uint64_t LeaderExchange::max_payload(bool each) const {
     return each ? block_bytes(group_.size()) : payload_bytes(group_.size());
 }
 
-std::uint64_t LeaderExchange::payloads_of(int host, std::uint64_t per_member) const {
-    return at_ + sync_.turn() * room + first_of_[static_cast<std::size_t>(host)] * per_member;
-}
-
 Status LeaderExchange::send_payloads(Status done, int host, std::uint64_t count, bool each) {
     const std::vector<int>& members = sync_.members_on(sync_.host());
     const std::uint64_t per_member = each ? places_.size() * count : count;
-    const std::uint64_t at = payloads_of(sync_.host(), per_member);
+    const std::uint64_t at = turn_at() + place_of(sync_.leader()) * per_member;
     const std::byte* const payloads = local_address(group_, at);
     const int leader = sync_.leader_on(host);
     if (!each) return sync_.send(std::move(done), leader, at, payloads, members.size() * count);
@@ -48,44 +39,42 @@ Status LeaderExchange::send_payloads(Status done, int host, std::uint64_t count,
 }
 
 Status LeaderExchange::run(const std::byte* source, std::uint64_t count, bool each) {
-    const int leader = sync_.leader_on(sync_.host());
+    const int own = group_.index();
     const std::uint64_t per_member = each ? places_.size() * count : count;
-    const auto own = static_cast<std::uint64_t>(sync_.local_index());
+    const std::uint64_t turn = turn_at();  // which the exchange ends
     Status done = sync_.broken();
-    if (done.ok())
-        done = write(group_, leader, payloads_of(sync_.host(), per_member) + own * per_member, source, per_member);
-    const std::uint64_t first = payloads_of(0, 0);  // of this turn, which the exchange ends
+    if (done.ok()) done = write(group_, sync_.leader(), turn + place_of(own) * per_member, source, per_member);
     done = sync_.exchange(std::move(done),
                           [&](Status so_far, int host) { return send_payloads(std::move(so_far), host, count, each); });
     const std::uint64_t received_step = rounded_up(count, 16);
     set_received(received_.data(), received_step);
+    // A message to another host has blocks for the members there, and not for all.
+    const auto own_host = static_cast<std::uint64_t>(sync_.members_on(sync_.host()).size());
+    const std::uint64_t own_on_host = place_of(own) - place_of(sync_.leader());
     for (int member = 0; member < group_.size() && done.ok(); ++member) {
-        const Place& sender = place_of(member);
-        const auto index = static_cast<std::uint64_t>(sender.local_index);
-        std::uint64_t at = first + first_of_[static_cast<std::size_t>(sender.host)] * per_member;
+        const std::uint64_t first = place_of(sync_.leader_on(sync_.host_of(member)));
+        const std::uint64_t on_host = place_of(member) - first;
+        std::uint64_t at = turn + first * per_member;
         if (!each)
-            at += index * count;
-        else if (sender.host == sync_.host())
-            at += index * per_member + static_cast<std::uint64_t>(group_.index()) * count;
+            at += on_host * count;
+        else if (sync_.is_on_host(member))
+            at += on_host * per_member + static_cast<std::uint64_t>(own) * count;
         else
-            at += (index * sync_.members_on(sync_.host()).size() + own) * count;
-        done = read(group_, leader, at, &received_[static_cast<std::uint64_t>(member) * received_step], count);
+            at += (on_host * own_host + own_on_host) * count;
+        done = read(group_, sync_.leader(), at, &received_[static_cast<std::uint64_t>(member) * received_step], count);
     }
     return done;
 }
 
 Status LeaderExchange::broadcast(const std::byte* source, std::byte* dest, std::uint64_t count, int root) {
     Status done = sync_.prepare(1);
-    const int root_host = place_of(root).host;
     const bool is_root = group_.index() == root;
-    const std::uint64_t at = payloads_of(0, 0);  // no other payload is in this turn
+    const std::uint64_t at = turn_at();  // no other payload is in this turn
     // The member that holds the payload for this host.
-    const int holder = root_host == sync_.host() ? root : sync_.leader_on(sync_.host());
+    const int holder = sync_.is_on_host(root) ? root : sync_.leader();
     if (is_root) {
-        for (int i = 1; i < sync_.hosts(); ++i) {
-            const int host = (root_host + i) % sync_.hosts();
+        for (const int host : sync_.other_hosts())
             done = sync_.send(std::move(done), sync_.leader_on(host), at, source, count);
-        }
         if (done.ok()) done = write(group_, root, at, source, count);
     } else if (group_.index() == holder) {
         done = sync_.receive(std::move(done), root);

@@ -18,9 +18,8 @@ class Group;
 // The leader of each host collects the payloads of its host and sends them to the other leaders in one message. The
 // members of a host read all payloads in their leader's memory. A root sends its payload to the leaders itself.
 //
-//     of each member: a turn for each turn of the HostSync; it begins with the payloads of the first host
-//     a payload: `count` bytes, or with a step one block of `count` bytes for each member that reads it; the payloads
-//     of a host follow each other
+//     of each member: a turn for each turn of the HostSync, with one payload for each member, by host
+//     a payload: `count` bytes, `each`: one block of `count` bytes for each member that reads it
 class LeaderExchange final : public SmallExchange, public SmallBroadcast {
 public:
     static constexpr int max_members = 64;
@@ -46,20 +45,16 @@ public:
     Status broadcast(const std::byte* source, std::byte* dest, std::uint64_t count, int root) override;
 
 private:
-    struct Place {
-        int host;
-        int local_index;
-    };
-    [[nodiscard]] const Place& place_of(int member) const { return places_[static_cast<std::size_t>(member)]; }
-    // Returns the offset of a host's payloads in the present turn; `per_member` bytes of each member on hosts before.
-    [[nodiscard]] std::uint64_t payloads_of(int host, std::uint64_t per_member) const;
+    // Returns the offset of the present turn.
+    [[nodiscard]] std::uint64_t turn_at() const { return at_ + sync_.turn() * room; }
+    // Returns how many payloads precede a member's.
+    [[nodiscard]] std::uint64_t place_of(int member) const { return places_[static_cast<std::size_t>(member)]; }
     Status send_payloads(Status done, int host, std::uint64_t count, bool each);
 
     Group& group_;
     HostSync& sync_;
     std::uint64_t at_;
-    std::vector<Place> places_;            // by member
-    std::vector<std::uint64_t> first_of_;  // by host: the number of members on hosts before it
+    std::vector<std::uint64_t> places_;  // by member
     alignas(16) std::array<std::byte, room> received_{};
 };
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -39,17 +38,11 @@ std::unique_ptr<const coll::HostGrid> host_grid_of(const std::vector<std::vector
 
 Status TeamHostSignals::put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes,
                             std::uint64_t signal_at, std::uint64_t signal) {
-    if (std::byte* const there = memory_.address(member, 0)) {
-        if (bytes > 0) std::memcpy(there + offset, source, bytes);
-        // Release. Partner: the acquire load in wait().
-        std::atomic_ref(*reinterpret_cast<std::uint64_t*>(there + signal_at)).store(signal, std::memory_order_release);
-        return {};
-    }
     return resources_.remote.put_signal(memory_.members().at(member), offset, source, bytes, signal_at, signal,
                                         NPUSHMEM_SIGNAL_SET, RemoteAccess::Completion::local);
 }
 
-WaitFor TeamHostSignals::wait() const {
+WaitFor TeamHostSignals::wait_description() const {
     return {.what = "a collective operation between hosts",
             .needs = memory_.members().range(),
             .timeout = resources_.timeout};
@@ -58,7 +51,7 @@ WaitFor TeamHostSignals::wait() const {
 Result<std::uint64_t> TeamHostSignals::wait(std::uint64_t signal_at, std::uint64_t least, int sender) {
     const std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(resources_.own_slice + signal_at));
     std::uint64_t seen = 0;
-    // Acquire. Partner: the transport's delivery, or the release store in put().
+    // Acquire. Partner: the transport's delivery.
     const auto arrived = [&] { return (seen = word.load(std::memory_order_acquire)) >= least; };
     // A transport may delay this PE's own messages until it is driven, and deliver others only then. Its events may
     // have to do with other PEs.
@@ -67,7 +60,7 @@ Result<std::uint64_t> TeamHostSignals::wait(std::uint64_t signal_at, std::uint64
         if (event_.ok()) event_ = std::move(driven);
     };
     const auto ready = [&] { return arrived() || (drive(), arrived()); };
-    const WaitFor what = wait();
+    const WaitFor what = wait_description();
     WaitFailure failure;
     const Code code = waiter_.until(ready, what, &failure);
     if (code != Code::ok)
@@ -97,7 +90,8 @@ Result<coll::Outcome> TeamHostSignals::wait_for(int member, std::uint64_t counte
     const FutexCounter counter = theirs.counter();
     const auto arrived = [&] { return counter.counter().load(std::memory_order_acquire) >= step; };
     if (!arrived()) {
-        Status done = coll::wait_at_line(waiter_, counter, arrived, wait(), true, memory_.members().at(member));
+        Status done =
+            coll::wait_at_line(waiter_, counter, arrived, wait_description(), true, memory_.members().at(member));
         if (!done.ok()) return done;
     }
     return theirs.outcome(step);

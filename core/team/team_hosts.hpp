@@ -33,7 +33,7 @@ public:
     int dead_pe() override;
 
 private:
-    [[nodiscard]] WaitFor wait() const;
+    [[nodiscard]] WaitFor wait_description() const;
 
     const TeamResources& resources_;
     const MemberMemory& memory_;

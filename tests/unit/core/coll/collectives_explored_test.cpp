@@ -106,11 +106,9 @@ public:
     ExploredGroup(ModelState& state, int own, Fault fault, Signals signals)
         : state_(state), own_(own), fault_(fault), real_(state.memory[static_cast<std::size_t>(own)]) {
         if (signals.turns == 0) return;
-        for (const auto& host : signals.hosts)
-            for (std::size_t i = 0; i < host.size(); ++i)
-                if (host[i] == own) grid_.own = {static_cast<int>(&host - signals.hosts.data()), static_cast<int>(i)};
         grid_.hosts = static_cast<int>(signals.hosts.size());
         grid_.per_host = size() / grid_.hosts;
+        grid_.own = {own / grid_.per_host, own % grid_.per_host};
         host_sync_ = std::make_unique<HostSync>(*this, 0, signals.hosts, own, signals.turns);
         if (signals.lines) lines_ = std::make_unique<LeaderExchange>(*this, *host_sync_, first_line);
     }

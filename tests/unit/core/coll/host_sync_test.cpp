@@ -89,9 +89,9 @@ TEST(HostSync, NamesThePeThatAnotherMemberHasFoundDead) {
     const std::uint64_t payload = 7;
     EXPECT_EQ(a.send({Code::peer_dead, "PE 2 has died"}, 1, 8192, &payload, sizeof payload).code(), Code::peer_dead);
     EXPECT_EQ(of_a.payloads, 0);
-    const Status heard = b.receive({}, 0);
-    EXPECT_EQ(heard.code(), Code::peer_dead);
-    EXPECT_THAT(heard.message(), HasSubstr("PE 2 has died or finalized, as member 0 of the team has found"));
+    const Status received = b.receive({}, 0);
+    EXPECT_EQ(received.code(), Code::peer_dead);
+    EXPECT_THAT(received.message(), HasSubstr("PE 2 has died or finalized, as member 0 of the team has found"));
 }
 
 TEST(HostSync, AfterATimeoutSendsNoFailure) {
