@@ -113,4 +113,28 @@ Status combine(Group& group, int members, MemberAt&& member_at, std::uint64_t so
     return done;
 }
 
+// Returns the group's SmallExchange if it carries this many bytes to every member, `each`: others to each; otherwise
+// null.
+inline SmallExchange* lines_for(Group& group, std::uint64_t bytes, bool each) {
+    SmallExchange* const lines = group.small_exchange();
+    return lines != nullptr && bytes <= lines->max_payload(each) ? lines : nullptr;
+}
+
+// The same for a number of elements of a reduction.
+inline SmallExchange* lines_for(Group& group, std::uint64_t count, const Reduction& how, bool each) {
+    return count <= SmallExchange::largest_payload ? lines_for(group, count * how.size, each) : nullptr;
+}
+
+// Combines the elements of the members before `end`, in their order; zero if there are none. `each`: they are
+// the receiver's block at the member's source.
+inline Status combine_by_lines(Group& group, SmallExchange& lines, std::uint64_t dest, std::uint64_t source,
+                               std::uint64_t count, bool each, const Reduction& how, int end) {
+    if (Status done = lines.run(local_address(group, source), count * how.size, each); !done.ok()) return done;
+    alignas(64) std::array<std::byte, 2 * SmallExchange::largest_payload> result{};
+    if (end > 0) how.begin(result.data(), lines.of(0), count);
+    for (int member = 1; member < end; ++member) how.kernel(result.data(), lines.of(member), count);
+    how.finish(local_address(group, dest), result.data(), count);
+    return {};
+}
+
 }  // namespace npushmem::coll
