@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "bootstrap/rendezvous/socket.hpp"
 #include "core/base/parse.hpp"
+#include "core/base/socket.hpp"
 
 namespace npushmem::launcher {
 namespace {
@@ -35,9 +35,9 @@ ssize_t write_some(int fd, std::string_view text) {
 }  // namespace
 
 Result<Stream> Stream::connect(const std::string& where, Deadline deadline) {
-    auto address = rendezvous::Address::resolve(where, rendezvous::Family::none);
+    auto address = Address::resolve(where, Family::none);
     if (!address.ok()) return address.status();
-    const auto begun = rendezvous::Socket::connect(address.value());
+    const auto begun = Socket::connect(address.value());
     if (!begun.ok()) return begun.status();
     pollfd waiting{begun.value().fd(), POLLOUT, 0};
     (void)::poll(&waiting, 1, deadline.poll_milliseconds());

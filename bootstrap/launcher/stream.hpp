@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "bootstrap/launcher/launched_job.hpp"
-#include "bootstrap/rendezvous/socket.hpp"
+#include "core/base/socket.hpp"
 
 namespace npushmem::launcher {
 

@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "bootstrap/rendezvous/authentication.hpp"
-#include "bootstrap/rendezvous/socket.hpp"
 #include "core/base/bytes.hpp"
+#include "core/base/socket.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::rendezvous {

@@ -17,8 +17,8 @@
 #include "bootstrap/rendezvous/channel.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
-#include "bootstrap/rendezvous/socket.hpp"
 #include "core/base/poller.hpp"
+#include "core/base/socket.hpp"
 
 namespace npushmem::rendezvous {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/rendezvous/address.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
+#include "core/base/address.hpp"
 #include "core/base/bytes.hpp"
 #include "core/base/shared_segment.hpp"
 #include "core/base/version.hpp"

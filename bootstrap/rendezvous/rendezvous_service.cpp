@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include "bootstrap/rendezvous/socket.hpp"
+#include "core/base/socket.hpp"
 
 namespace npushmem::rendezvous {
 

@@ -17,9 +17,9 @@
 
 #include "bootstrap/rendezvous/handshake_acceptor.hpp"
 #include "bootstrap/rendezvous/session.hpp"
-#include "bootstrap/rendezvous/socket.hpp"
 #include "bootstrap/rendezvous/unique_id.hpp"
 #include "core/base/poller.hpp"
+#include "core/base/socket.hpp"
 
 namespace npushmem::rendezvous {
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <limits>
 
-#include "bootstrap/rendezvous/address.hpp"
+#include "core/base/address.hpp"
 #include "core/base/parse.hpp"
 
 namespace npushmem::rendezvous {
@@ -37,11 +37,8 @@ Status malformed(const char* name, const std::string& value, const char* accepte
 Result<Family> read_family(const Host& host) {
     constexpr const char* name = "BOOTSTRAP_UID_SOCK_FAMILY";
     const std::string value = host.config(name);
-    const std::string lower = lowercase(value);
-    if (lower.empty() || lower == "auto") return Family::none;
-    if (lower == "af_inet") return Family::v4;
-    if (lower == "af_inet6") return Family::v6;
-    return malformed(name, value, "expected AF_INET, AF_INET6 or auto");
+    auto family = parse_family(value);
+    return family.ok() ? family : malformed(name, value, family.status().message().c_str());
 }
 
 Result<bool> read_shares_memory(const Host& host) {
@@ -107,7 +104,7 @@ Settings Settings::reporting_defaults(const Host& host) {
 Result<Address> Settings::local_address() const {
     const auto interfaces = list_interfaces();
     if (!interfaces.ok()) return interfaces.status();
-    return choose_interface(interfaces.value(), interface_pattern, family);
+    return choose_interface(interfaces.value(), interface_pattern, family, "NPUSHMEM_BOOTSTRAP_UID_SOCK_");
 }
 
 }  // namespace npushmem::rendezvous

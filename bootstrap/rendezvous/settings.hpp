@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "bootstrap/rendezvous/address.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
+#include "core/base/address.hpp"
 #include "npushmem/plugin/abi.h"
 #include "npushmem/plugin/host.hpp"
 #include "npushmem/plugin/status.hpp"

@@ -13,8 +13,8 @@
 #include <span>
 #include <string>
 
-#include "bootstrap/rendezvous/address.hpp"
 #include "bootstrap/rendezvous/authentication.hpp"
+#include "core/base/address.hpp"
 #include "core/base/shared_segment.hpp"
 #include "npushmem/plugin/bootstrap.h"
 #include "npushmem/plugin/status.hpp"

@@ -3,7 +3,7 @@
 #include "bootstrap/rendezvous/unique_id.hpp"
 
 #include "bootstrap/launcher/launched_job.hpp"
-#include "bootstrap/rendezvous/address.hpp"
+#include "core/base/address.hpp"
 #include "core/base/bytes.hpp"
 #include "tests/fuzz/targets.hpp"
 
@@ -53,7 +53,7 @@ void check_interface_choice(Taker& in) {
         const auto address = Address::parse(in.line(), 0);
         interfaces.push_back({name, address.ok() ? address.value() : Address{}, i % 3 != 2});
     }
-    const auto chosen = choose_interface(interfaces, pattern, Family::none);
+    const auto chosen = choose_interface(interfaces, pattern, Family::none, "NPUSHMEM_BOOTSTRAP_UID_SOCK_");
     require_message(chosen.status());
     const auto offered = [&](const Interface& each) { return each.address == chosen.value(); };
     require(!chosen.ok() || std::ranges::any_of(interfaces, offered), "an address of no interface is chosen");

@@ -17,7 +17,7 @@ bool plain(const std::string& note) {
 }
 
 TEST(StartMessage, CarriesAnId) {
-    const auto id = UniqueId::make(rendezvous::Address::parse("127.0.0.1", 4000).value());
+    const auto id = UniqueId::make(Address::parse("127.0.0.1", 4000).value());
     ASSERT_TRUE(id.ok());
     const std::string note = encode_start_message(id);
     EXPECT_TRUE(plain(note)) << note;

@@ -12,7 +12,7 @@
 #include "bootstrap/rendezvous/authentication.hpp"
 #include "bootstrap/rendezvous/channel.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
-#include "bootstrap/rendezvous/socket.hpp"
+#include "core/base/socket.hpp"
 
 namespace npushmem::rendezvous {
 

@@ -10,8 +10,8 @@
 #include <csignal>
 
 #include "bootstrap/rendezvous/job_memory.hpp"
-#include "bootstrap/rendezvous/socket.hpp"
 #include "core/base/host_facts.hpp"
+#include "core/base/socket.hpp"
 #include "tests/unit/bootstrap/uid/thread_job.hpp"
 
 namespace npushmem::uid {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/uid/uid_bootstrap.hpp"
-#include "bootstrap/rendezvous/socket.hpp"
+#include "core/base/socket.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bootstrap/rendezvous/socket.hpp"
+#include "core/base/socket.hpp"
 
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace npushmem::rendezvous {
+namespace npushmem {
 
 std::size_t ensure_file_limit(std::size_t wanted) {
     rlimit limit{};
@@ -121,4 +121,4 @@ void Socket::finish() const {
     }
 }
 
-}  // namespace npushmem::rendezvous
+}  // namespace npushmem

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <span>
 
-#include "bootstrap/rendezvous/address.hpp"
+#include "core/base/address.hpp"
 #include "core/base/poller.hpp"
 #include "npushmem/plugin/status.hpp"
 
-namespace npushmem::rendezvous {
+namespace npushmem {
 
 // Raises the process's soft limit of open files up to the hard limit so that at least `wanted` descriptors fit. Returns
 // the limit. It changes the process-wide setting only if the default (usually 1024) is too small for the job.
@@ -54,4 +54,4 @@ private:
     FileDescriptor fd_;
 };
 
-}  // namespace npushmem::rendezvous
+}  // namespace npushmem

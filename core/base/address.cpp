@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bootstrap/rendezvous/address.hpp"
+#include "core/base/address.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 
 #include "core/base/parse.hpp"
 
-namespace npushmem::rendezvous {
+namespace npushmem {
 
 namespace {
 
@@ -45,6 +45,14 @@ Result<Address> look_up(const std::string& host, std::uint16_t port, Family want
 }
 
 }  // namespace
+
+Result<Family> parse_family(const std::string& text) {
+    const std::string lower = lowercase(text);
+    if (lower.empty() || lower == "auto") return Family::none;
+    if (lower == "af_inet") return Family::v4;
+    if (lower == "af_inet6") return Family::v6;
+    return Status{Code::config, "expected AF_INET, AF_INET6 or auto"};
+}
 
 Address Address::from(const sockaddr& kernel_form) {
     Address made;
@@ -214,7 +222,8 @@ const char* name_of(Family family) {
 
 }  // namespace
 
-Result<Address> choose_interface(const std::vector<Interface>& interfaces, const std::string& pattern, Family family) {
+Result<Address> choose_interface(const std::vector<Interface>& interfaces, const std::string& pattern, Family family,
+                                 std::string_view variables) {
     const Pattern wanted(pattern);
     const Interface* best = nullptr;
     for (const Interface& each : interfaces) {
@@ -223,10 +232,10 @@ Result<Address> choose_interface(const std::vector<Interface>& interfaces, const
         if (best == nullptr || preference_of(each) < preference_of(*best)) best = &each;
     }
     if (best != nullptr) return best->address.with_port(0);
-    return Status{Code::config,
-                  fmt::format("no network interface that is up fits NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME='{}' and "
-                              "NPUSHMEM_BOOTSTRAP_UID_SOCK_FAMILY={}; this host has: {}",
-                              pattern, name_of(family), listing(interfaces))};
+    return Status{
+        Code::config,
+        fmt::format("no network interface that is up fits {0}IFNAME='{1}' and {0}FAMILY={2}; this host has: {3}",
+                    variables, pattern, name_of(family), listing(interfaces))};
 }
 
 Result<std::vector<Interface>> list_interfaces() {
@@ -243,4 +252,4 @@ Result<std::vector<Interface>> list_interfaces() {
     return found;
 }
 
-}  // namespace npushmem::rendezvous
+}  // namespace npushmem

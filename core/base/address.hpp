@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Addresses of the rendezvous, and the choice of the network interface.
+// Network addresses, and the choice of the network interface.
 #pragma once
 
 #include <sys/socket.h>
@@ -9,15 +9,19 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/bytes.hpp"
 #include "npushmem/plugin/status.hpp"
 
-namespace npushmem::rendezvous {
+namespace npushmem {
 
 // An IPv4 or IPv6 address with a port, as a value.
 enum class Family : std::uint16_t { none = 0, v4 = 4, v6 = 6 };
+
+// Accepts AF_INET, AF_INET6, auto and nothing, in any case; the last two are Family::none. Code::config.
+Result<Family> parse_family(const std::string& text);
 
 class Address {
 public:
@@ -71,10 +75,12 @@ struct Interface {
 // Chooses the address to use. `pattern` is written as for NCCL: names separated by commas, each matching interfaces
 // that begin with it; a leading "=" matches whole names only, a leading "^" excludes the matches ("^=" for both).
 // Empty: all. `family` none: IPv4 first. Of the matches it takes the first, in this order of preference: ordinary
-// interfaces, bridges of containers, link-local addresses, loopback. Code::config, with the list, if nothing matches.
-Result<Address> choose_interface(const std::vector<Interface>& interfaces, const std::string& pattern, Family family);
+// interfaces, bridges of containers, link-local addresses, loopback. Code::config, with the list, if nothing matches;
+// the message names the variables <variables>IFNAME and <variables>FAMILY.
+Result<Address> choose_interface(const std::vector<Interface>& interfaces, const std::string& pattern, Family family,
+                                 std::string_view variables);
 
 // Lists the interfaces of this machine.
 Result<std::vector<Interface>> list_interfaces();
 
-}  // namespace npushmem::rendezvous
+}  // namespace npushmem

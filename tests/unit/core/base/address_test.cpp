@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bootstrap/rendezvous/address.hpp"
+#include "core/base/address.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-namespace npushmem::rendezvous {
+namespace npushmem {
 
 namespace {
 
@@ -82,7 +82,7 @@ const std::vector<Interface> machine{
 };
 
 std::string chosen(const std::string& pattern, Family family = Family::none) {
-    const auto choice = choose_interface(machine, pattern, family);
+    const auto choice = choose_interface(machine, pattern, family, "NPUSHMEM_BOOTSTRAP_UID_SOCK_");
     return choice.ok() ? choice.value().host_text() : choice.status().message();
 }
 
@@ -93,7 +93,10 @@ TEST(ChooseInterface, PrefersOrdinaryOverVirtualOverLoopback) {
 }
 
 TEST(ChooseInterface, SelectsLoopbackIfNoOtherInterfaceIsUp) {
-    EXPECT_EQ(choose_interface({machine[0], machine[6]}, "", Family::none).value().host_text(), "127.0.0.1");
+    EXPECT_EQ(choose_interface({machine[0], machine[6]}, "", Family::none, "NPUSHMEM_BOOTSTRAP_UID_SOCK_")
+                  .value()
+                  .host_text(),
+              "127.0.0.1");
 }
 
 TEST(ChooseInterface, MatchesBeginningsOrWholeNames) {
@@ -114,15 +117,15 @@ TEST(ChooseInterface, ListsTheInterfacesIfNoneMatches) {
     EXPECT_THAT(chosen("ib"), AllOf(HasSubstr("NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME='ib'"),
                                     HasSubstr("ib0 (10.9.0.1, down)"), HasSubstr("eth0 (10.0.0.1)")));
     EXPECT_THAT(chosen("=docker0", Family::v6), HasSubstr("SOCK_FAMILY=AF_INET6"));
-    EXPECT_EQ(choose_interface({}, "", Family::none).status().code(), Code::config);
+    EXPECT_EQ(choose_interface({}, "", Family::none, "NPUSHMEM_BOOTSTRAP_UID_SOCK_").status().code(), Code::config);
 }
 
 TEST(ListInterfaces, FindsLoopback) {
     const auto found = list_interfaces();
     ASSERT_TRUE(found.ok()) << found.status().message();
-    EXPECT_TRUE(choose_interface(found.value(), "=lo", Family::none).ok());
+    EXPECT_TRUE(choose_interface(found.value(), "=lo", Family::none, "NPUSHMEM_BOOTSTRAP_UID_SOCK_").ok());
 }
 
 }  // namespace
 
-}  // namespace npushmem::rendezvous
+}  // namespace npushmem
