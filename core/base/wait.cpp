@@ -102,7 +102,9 @@ bool BackoffState::step_slow_path() { return stage_ == Stage::yield ? yield() : 
 
 bool BackoffState::yield() {
     waiter_.os_.yield();
-    return ++steps_.yields % yields_per_check != 0 || check_clock();
+    const bool checks = has_progress() || steps_.yields % yields_per_check == 0;
+    ++steps_.yields;
+    return !checks || check_clock();
 }
 
 bool BackoffState::sleep() {
