@@ -247,7 +247,7 @@ constexpr ConfigRow rows[] = {
      "REMOTE_ORDER that every PE can open the one with the lowest reported cost, else the first; none if TRANSPORTS "
      "has one",
      any<&S::remote_transport>},
-    {"REMOTE_ORDER", "verbs,ucx,libfabric", "ordered list", "transport",
+    {"REMOTE_ORDER", "verbs,tcp,ucx,libfabric", "ordered list", "transport",
      "transports that REMOTE_TRANSPORT=auto tries, in this order; a job starts faster over ucx than over libfabric",
      any<&S::remote_order>},
     {"IB_ENABLE_IBGDA", "auto", "auto or bool", "transport",

@@ -37,13 +37,13 @@ bool DeliveryOrder::poll_delivery(Flow& flow, bool writes, bool requests) {
     return flow.flushes == 0 && (written || !writes) && (handled || !requests);
 }
 
-// An in-order wire delivers writes and requests in the order of posting, but a later write may arrive before the
-// handler has processed an earlier request. A signal that waits for its data's completion is not posted yet. Striped
-// transfers are overtaken.
+// An in-order wire delivers writes and requests in the order of posting, but over most a later write may arrive before
+// the handler has processed an earlier request. A signal that waits for its data's completion is not posted yet.
+// Striped transfers are overtaken.
 bool DeliveryOrder::may_post_after_fence(Flow& flow, PostKind kind) {
     const bool request = kind == PostKind::request;
     const bool overtaken = !ordered() || flow.signals > 0 || !wire_->in_order(flow.lane_id);
-    if (!overtaken && request) return true;
+    if (!overtaken && (request || wire_->traits().messages_in_order)) return true;
     if (!poll_delivery(flow, overtaken, !request)) return false;
     flow.fenced = request && flow.unhandled;
     return true;

@@ -35,10 +35,11 @@ struct WireTraits {
     // The operations that Wire::atomic carries out, as bits. Each is also atomic with those of the target's CPU.
     std::uint32_t atomic_32 = 0;
     std::uint32_t atomic_64 = 0;
-    // The signals that Wire::write_signal carries out: bits NPUSHMEM_SIGNAL_x. Requires
-    // Delivery::in_order_on_completion.
+    // The signals that Wire::write_signal carries out: bits NPUSHMEM_SIGNAL_x. Requires a delivery in order.
     std::uint32_t signals = 0;
     std::size_t write_as_message_bytes = 0;  // maximum size of a write that is faster as a message
+    // With a delivery in order: requests by message are handled before later writes of the lane take effect.
+    bool messages_in_order = false;
     // Typical cost of the network, as in npushmem_reach; 0: unknown.
     std::uint64_t latency_ns = 0;
     std::uint64_t bytes_per_second = 0;

@@ -30,9 +30,10 @@ run::JobSettings settings_with(const Words& environment) {
     settings.with_bootstrap = true;
     settings.environment = {"NPUSHMEM_INFO=1", "NPUSHMEM_SYMMETRIC_SIZE=16M",
                             // Concurrent tests create other interfaces.
-                            "NPUSHMEM_LIBFABRIC_DOMAIN=lo", "NPUSHMEM_UCX_NET_DEVICES=lo",
+                            "NPUSHMEM_TCP_IFNAME=lo", "NPUSHMEM_LIBFABRIC_DOMAIN=lo", "NPUSHMEM_UCX_NET_DEVICES=lo",
                             // On a busy machine a silent peer is not lost.
-                            "NPUSHMEM_LIBFABRIC_PEER_TIMEOUT=0", "NPUSHMEM_UCX_PEER_TIMEOUT=0"};
+                            "NPUSHMEM_TCP_PEER_TIMEOUT=0", "NPUSHMEM_LIBFABRIC_PEER_TIMEOUT=0",
+                            "NPUSHMEM_UCX_PEER_TIMEOUT=0"};
     settings.environment.insert(settings.environment.end(), environment.begin(), environment.end());
     return settings;
 }
@@ -195,7 +196,7 @@ TEST_P(RemoteTransport, AutoOpensNoneInAJobOfOneHost) {
 }
 
 TEST_P(RemoteTransport, AnInterfaceThatDoesNotExistIsNamed) {
-    const auto [status, report] = run_rma({"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(),
+    const auto [status, report] = run_rma({"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_TCP_IFNAME=nosuch0",
                                            "NPUSHMEM_LIBFABRIC_DOMAIN=nosuch0", "NPUSHMEM_UCX_NET_DEVICES=nosuch0"});
     EXPECT_NE(status, 0);
     EXPECT_THAT(report, HasSubstr("'nosuch0'"));
@@ -203,14 +204,14 @@ TEST_P(RemoteTransport, AnInterfaceThatDoesNotExistIsNamed) {
 
 std::string name_of_transport(const ::testing::TestParamInfo<std::string>& info) { return info.param; }
 
-#ifdef API_TEST_UCX
-// Without an RDMA device, ucx is the first of the default order that opens.
-TEST(RemoteTransportByDefault, IsUcxRatherThanLibfabric) {
+// Without an RDMA device, tcp is the first of the default order that opens.
+TEST(RemoteTransportByDefault, IsTcpWithoutALibrary) {
     const auto [status, report] = run_rma({"NPUSHMEM_REMOTE_TRANSPORT=auto", "NPUSHMEM_HCA_LIST=nosuch0"});
     EXPECT_EQ(status, 0) << report;
-    EXPECT_THAT(report, AllOf(HasSubstr("between hosts: ucx"), Not(HasSubstr("libfabric"))));
+    EXPECT_THAT(report, AllOf(HasSubstr("between hosts: tcp"), Not(HasSubstr("ucx")), Not(HasSubstr("libfabric"))));
 }
-#endif
+
+INSTANTIATE_TEST_SUITE_P(Tcp, RemoteTransport, ::testing::Values("tcp"), name_of_transport);
 
 #ifdef API_TEST_LIBFABRIC  // the plugin was built
 INSTANTIATE_TEST_SUITE_P(Libfabric, RemoteTransport, ::testing::Values("libfabric"), name_of_transport);

@@ -39,15 +39,15 @@ std::vector<NvshmemJob> nvshmem_jobs() {
 }
 
 // Two PEs are on each host, so some are mapped and some are not.
-[[maybe_unused]] std::vector<NvshmemJob> nvshmem_jobs_over(const std::string& network) {
+std::vector<NvshmemJob> nvshmem_jobs_over(const std::string& network) {
     std::vector<NvshmemJob> jobs;
     for (const char* program : {"ring", "teams", "cross", "habits"})
-        jobs.push_back(
-            {program,
-             4,
-             {"NPUSHMEM_REMOTE_TRANSPORT=" + network, "NPUSHMEM_LIBFABRIC_DOMAIN=lo", "NPUSHMEM_UCX_NET_DEVICES=lo",
-              "NPUSHMEM_LIBFABRIC_PEER_TIMEOUT=0", "NPUSHMEM_UCX_PEER_TIMEOUT=0"},
-             2});
+        jobs.push_back({program,
+                        4,
+                        {"NPUSHMEM_REMOTE_TRANSPORT=" + network, "NPUSHMEM_TCP_IFNAME=lo",
+                         "NPUSHMEM_LIBFABRIC_DOMAIN=lo", "NPUSHMEM_UCX_NET_DEVICES=lo", "NPUSHMEM_TCP_PEER_TIMEOUT=0",
+                         "NPUSHMEM_LIBFABRIC_PEER_TIMEOUT=0", "NPUSHMEM_UCX_PEER_TIMEOUT=0"},
+                        2});
     return jobs;
 }
 
@@ -89,6 +89,7 @@ TEST_P(NvshmemPrograms, Run) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Api, NvshmemPrograms, ::testing::ValuesIn(nvshmem_jobs()));
+INSTANTIATE_TEST_SUITE_P(OverTcp, NvshmemPrograms, ::testing::ValuesIn(nvshmem_jobs_over("tcp")));
 #ifdef API_TEST_LIBFABRIC  // the plugin was built
 INSTANTIATE_TEST_SUITE_P(RemoteTransportLibfabric, NvshmemPrograms,
                          ::testing::ValuesIn(nvshmem_jobs_over("libfabric")));

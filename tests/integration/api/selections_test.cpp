@@ -28,8 +28,9 @@ struct JobOutcome {
 JobOutcome run_selections(Texts options, const Texts& environment, const Texts& expectations) {
     run::JobSettings settings;
     settings.with_bootstrap = true;
-    settings.environment = {"NPUSHMEM_SYMMETRIC_SIZE=16M", "NPUSHMEM_LIBFABRIC_DOMAIN=lo",
-                            "NPUSHMEM_UCX_NET_DEVICES=lo", "NPUSHMEM_LIBFABRIC_PEER_TIMEOUT=0",
+    settings.environment = {"NPUSHMEM_SYMMETRIC_SIZE=16M",  "NPUSHMEM_TCP_IFNAME=lo",
+                            "NPUSHMEM_LIBFABRIC_DOMAIN=lo", "NPUSHMEM_UCX_NET_DEVICES=lo",
+                            "NPUSHMEM_TCP_PEER_TIMEOUT=0",  "NPUSHMEM_LIBFABRIC_PEER_TIMEOUT=0",
                             "NPUSHMEM_UCX_PEER_TIMEOUT=0"};
     settings.environment.insert(settings.environment.end(), environment.begin(), environment.end());
     options.push_back(std::string(API_TEST_FOLDER) + "/api_selections");
@@ -182,6 +183,8 @@ TEST_P(SelectedRemoteTransport, IsTheRouteToOtherHosts) {
     }
 }
 
+INSTANTIATE_TEST_SUITE_P(Tcp, SelectedRemoteTransport, ::testing::Values("tcp"),
+                         [](const auto& parameter) { return parameter.param; });
 #ifdef API_TEST_LIBFABRIC
 INSTANTIATE_TEST_SUITE_P(Libfabric, SelectedRemoteTransport, ::testing::Values("libfabric"),
                          [](const auto& parameter) { return parameter.param; });
@@ -190,7 +193,6 @@ INSTANTIATE_TEST_SUITE_P(Libfabric, SelectedRemoteTransport, ::testing::Values("
 INSTANTIATE_TEST_SUITE_P(Ucx, SelectedRemoteTransport, ::testing::Values("ucx"),
                          [](const auto& parameter) { return parameter.param; });
 #endif
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SelectedRemoteTransport);
 
 }  // namespace
 }  // namespace npushmem::api_test

@@ -101,9 +101,10 @@ private:
     }
 
     void set_environment() const {
-        for (const char* setting : {"NPUSHMEM_SYMMETRIC_SIZE=8M", "NPUSHMEM_BOOTSTRAP_TIMEOUT=2s",
-                                    "NPUSHMEM_LIBFABRIC_DOMAIN=lo", "NPUSHMEM_UCX_NET_DEVICES=lo", "UCX_NET_DEVICES=lo",
-                                    "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"})
+        for (const char* setting :
+             {"NPUSHMEM_SYMMETRIC_SIZE=8M", "NPUSHMEM_BOOTSTRAP_TIMEOUT=2s", "NPUSHMEM_TCP_IFNAME=lo",
+              "NPUSHMEM_LIBFABRIC_DOMAIN=lo", "NPUSHMEM_UCX_NET_DEVICES=lo", "UCX_NET_DEVICES=lo",
+              "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"})
             ::putenv(const_cast<char*>(setting));
         if (fault_.kind->effect == Effect::survived) ::putenv(const_cast<char*>("NPUSHMEM_ON_PEER_DEATH=survive"));
         for (const auto& setting : fault_.transports->environment) ::putenv(const_cast<char*>(setting.c_str()));

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/tcp/tcp_wire.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "tests/unit/transports/network/wire_pair.hpp"
+#include "transports/tcp/frame.hpp"
+
+namespace npushmem::tcp {
+namespace {
+
+using network::WireContext;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+Address loopback() { return Address::parse("127.0.0.1", 0).value(); }
+
+fakes::WirePair::Open open_in_turn() {
+    return [pe = 0]() mutable { return TcpWire::open(loopback(), pe++, 2); };
+}
+
+// More than the sockets of both sides take.
+constexpr std::size_t much = std::size_t{32} << 20;
+
+class TcpWires : public ::testing::Test {
+protected:
+    // A place in more memory of PE 1.
+    network::RemoteAddress place_in(std::vector<std::byte>& memory) {
+        const auto registered = pair.wires[1]->register_memory(memory.data(), memory.size());
+        number = registered.value().number;
+        return {{1, 0},
+                pair.wires[0]->import_key(1, registered.value().key).value(),
+                reinterpret_cast<std::uintptr_t>(memory.data()),
+                0};
+    }
+    [[nodiscard]] Code write(const network::RemoteAddress& to, std::span<const std::byte> data, WireContext& context) {
+        return pair.retry_until_posted([&] { return pair.wires[0]->write(to, data.data(), data.size(), context); });
+    }
+    [[nodiscard]] Code read(const network::RemoteAddress& from, std::span<std::byte> to, WireContext& context) {
+        return pair.retry_until_posted([&] { return pair.wires[0]->read(from, to.data(), to.size(), context); });
+    }
+    [[nodiscard]] bool completes(std::size_t operations = 1) {
+        return pair.until([&] { return pair.notes[0].completions.size() >= operations; });
+    }
+
+    fakes::WirePair pair{open_in_turn()};
+    std::uint64_t number = 0;
+};
+
+TEST_F(TcpWires, HaveAConnectionForEachLane) { fakes::lanes_can_be_reopened(pair); }
+
+TEST_F(TcpWires, CarryWritesAndReadsOfAnySize) {
+    std::vector<std::byte> memory(much);
+    const network::RemoteAddress place = place_in(memory);
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{64}, std::size_t{65},
+                                    std::size_t{4096}, std::size_t{4097}, std::size_t{262145}, much}) {
+        std::vector<std::byte> data(bytes);
+        for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(i * 7 + bytes);
+        WireContext written;
+        ASSERT_EQ(write(place, data, written), Code::ok);
+        ASSERT_TRUE(completes()) << bytes;
+        std::vector<std::byte> back(bytes);
+        WireContext got;
+        ASSERT_EQ(read(place, back, got), Code::ok);
+        ASSERT_TRUE(completes(2)) << bytes;
+        EXPECT_THAT(pair.notes[0].completions, ElementsAre(Pair(&written, Code::ok), Pair(&got, Code::ok)));
+        EXPECT_TRUE(back == data) << bytes;
+        EXPECT_TRUE(std::equal(data.begin(), data.end(), memory.begin())) << bytes;
+        pair.notes[0].completions.clear();
+    }
+    EXPECT_THAT(pair.notes[0].losses, IsEmpty());
+}
+
+TEST_F(TcpWires, SetTheSignalBehindItsData) {
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, std::size_t{4096}, much}) {
+        std::vector<std::byte> memory(std::max<std::size_t>(bytes, 1));
+        const network::RemoteAddress place = place_in(memory);
+        const std::vector<std::byte> data(bytes, std::byte{9});
+        WireContext context;
+        pair.words[3] = 0;
+        ASSERT_EQ(pair.retry_until_posted([&] {
+            return pair.wires[0]->write_signal(place, data.data(), bytes, pair.place(0, 3), 77, context);
+        }),
+                  Code::ok);
+        const auto signal = [&] { return std::atomic_ref(pair.words[3]).load(std::memory_order_acquire); };
+        ASSERT_TRUE(pair.until([&] { return signal() != 0; })) << bytes;
+        EXPECT_EQ(signal(), 77U);
+        EXPECT_EQ(std::memcmp(memory.data(), data.data(), bytes), 0) << bytes;
+        ASSERT_TRUE(completes());
+        pair.notes[0].completions.clear();
+    }
+}
+
+TEST_F(TcpWires, KeepTheOrderOfMessagesAndWrites) {
+    constexpr std::uint64_t rounds = 2000;
+    WireContext context;
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+        ASSERT_EQ(write(pair.place(0, 0), std::as_bytes(std::span(&round, 1)), context), Code::ok);
+        ASSERT_EQ(pair.retry_until_posted([&] {
+            return pair.wires[0]->send({1, 0}, std::as_bytes(std::span(&round, 1)), {});
+        }),
+                  Code::ok);
+    }
+    ASSERT_TRUE(pair.until([&] { return pair.notes[1].messages.size() == rounds; }));
+    EXPECT_EQ(pair.words[0], rounds);
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+        std::uint64_t got = 0;
+        std::memcpy(&got, pair.notes[1].messages[round - 1].data(), sizeof got);
+        ASSERT_EQ(got, round);
+    }
+}
+
+// The peer makes no progress.
+TEST_F(TcpWires, AcceptALimitedNumberOfFramesForAPeerThatReceivesNothing) {
+    const Bytes message(2048, std::byte{1});
+    int accepted = 0;
+    Code code = Code::ok;
+    for (int i = 0; i < 100'000 && code == Code::ok; ++i) {
+        code = pair.wires[0]->send({1, 0}, message, {});
+        if (code == Code::ok) ++accepted;
+        (void)pair.wires[0]->progress(pair.notes[0]);
+    }
+    ASSERT_EQ(code, Code::again);
+    EXPECT_TRUE(pair.wires[0]->has_unsent_messages());
+    ASSERT_TRUE(pair.until([&] { return pair.notes[1].messages.size() == static_cast<std::size_t>(accepted); }));
+    EXPECT_FALSE(pair.wires[0]->has_unsent_messages());
+    EXPECT_EQ(pair.wires[0]->send({1, 0}, message, {}), Code::ok);
+}
+
+TEST_F(TcpWires, AShortWriteNeedsItsSourceNoLonger) {
+    std::vector<std::byte> memory(much);
+    const network::RemoteAddress place = place_in(memory);
+    const std::vector<std::byte> first(much, std::byte{1});
+    std::vector<WireContext> contexts(2);
+    ASSERT_EQ(write(place, first, contexts[0]), Code::ok);  // occupies the connection
+    std::uint64_t word = 5;
+    ASSERT_LE(sizeof word, pair.wires[0]->traits().inject_bytes);
+    ASSERT_EQ(pair.wires[0]->write(pair.place(0, 1), &word, sizeof word, contexts[1]), Code::ok);
+    word = 6;
+    ASSERT_TRUE(completes(2));
+    ASSERT_TRUE(pair.until([&] { return std::atomic_ref(pair.words[1]).load(std::memory_order_relaxed) != 0; }));
+    EXPECT_EQ(pair.words[1], 5U);
+}
+
+TEST_F(TcpWires, AReadOfUnknownMemoryFails) {
+    network::RemoteAddress nowhere = pair.place(0, 0);
+    std::uint64_t word = 3;
+    WireContext context;
+    for (const auto& [key, offset] : {std::pair<std::uint64_t, std::uint64_t>{pair.key + 1, 0}, {pair.key, 1U << 20}}) {
+        nowhere.key = key;
+        nowhere.offset = offset;
+        ASSERT_EQ(read(nowhere, std::as_writable_bytes(std::span(&word, 1)), context), Code::ok);
+        ASSERT_TRUE(completes());
+        EXPECT_THAT(pair.notes[0].completions, ElementsAre(Pair(&context, Code::range)));
+        pair.notes[0].completions.clear();
+    }
+    EXPECT_EQ(word, 3U);
+    EXPECT_THAT(pair.notes[0].losses, IsEmpty());
+}
+
+TEST_F(TcpWires, AWriteToUnknownMemoryEndsTheLane) {
+    network::RemoteAddress nowhere = pair.place(2, 0);
+    ++nowhere.key;
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{100'000}}) {
+        const std::vector<std::byte> data(bytes, std::byte{1});
+        WireContext context;
+        ASSERT_EQ(write(nowhere, data, context), Code::ok);
+        ASSERT_TRUE(pair.until([&] { return !pair.notes[0].losses.empty(); }));
+        EXPECT_THAT(pair.notes[0].losses,
+                    ElementsAre(Pair(network::LaneId{1, 2}, HasSubstr("it has refused " + std::to_string(bytes) +
+                                                                      " bytes of a write at offset 0"))));
+        pair.notes[0].losses.clear();
+    }
+    EXPECT_EQ(pair.words, (std::array<std::uint64_t, 8>{}));
+}
+
+// The owner may use the memory otherwise as soon as it has deregistered it.
+TEST_F(TcpWires, DeregisteredMemoryIsNotAccessed) {
+    auto memory = std::make_unique<std::vector<std::byte>>(much, std::byte{4});
+    const network::RemoteAddress place = place_in(*memory);
+    std::vector<std::byte> back(much);
+    WireContext got;
+    ASSERT_EQ(read(place, back, got), Code::ok);
+    // Until the answer has begun.
+    ASSERT_TRUE(pair.until([&] { return back.front() == std::byte{4}; }));
+    ASSERT_THAT(pair.notes[0].completions, IsEmpty());
+    pair.wires[1]->deregister_memory(number);
+    memory.reset();
+    ASSERT_TRUE(completes());
+    EXPECT_TRUE(back == std::vector<std::byte>(much, std::byte{4}));
+    pair.notes[0].completions.clear();
+
+    memory = std::make_unique<std::vector<std::byte>>(much);
+    const network::RemoteAddress next = place_in(*memory);
+    WireContext written;
+    ASSERT_EQ(write(next, back, written), Code::ok);
+    ASSERT_TRUE(pair.until([&] { return memory->front() == std::byte{4}; }));
+    pair.wires[1]->deregister_memory(number);
+    memory.reset();
+    ASSERT_TRUE(pair.until([&] { return !pair.notes[0].losses.empty(); }));
+    EXPECT_THAT(pair.notes[0].losses, ElementsAre(Pair(network::LaneId{1, 0}, HasSubstr("it has refused"))));
+}
+
+// A PE says goodbye before it closes its connections.
+TEST_F(TcpWires, WhatAPeerSentArrivesBeforeItsLoss) {
+    const Bytes goodbye(16, std::byte{3});
+    ASSERT_TRUE(pair.wires[1]->add_peer(0, pair.wires[0]->address().value()).ok());
+    ASSERT_EQ(pair.retry_until_posted([&] { return pair.wires[0]->send({1, 0}, goodbye, {}); }), Code::ok);
+    ASSERT_TRUE(pair.until([&] { return !pair.notes[1].messages.empty(); }));
+    ASSERT_EQ(pair.retry_until_posted([&] { return pair.wires[1]->send({0, 0}, goodbye, {}); }), Code::ok);
+    ASSERT_TRUE(pair.until([&] { return pair.notes[0].messages.size() == 1; }));
+    ASSERT_EQ(pair.wires[1]->send({0, 0}, goodbye, {}), Code::ok);
+    pair.wires[1].reset();
+    while (pair.notes[0].losses.empty()) {
+        (void)pair.wires[0]->progress(pair.notes[0]);
+        if (pair.notes[0].losses.empty()) continue;
+        EXPECT_THAT(pair.notes[0].messages, SizeIs(2));
+    }
+    EXPECT_THAT(pair.notes[0].losses,
+                ElementsAre(Pair(network::LaneId{1, 0}, HasSubstr("it has closed the connection"))));
+}
+
+TEST_F(TcpWires, OperationsOnALostConnectionFail) {
+    std::uint64_t word = 1;
+    WireContext first;
+    ASSERT_EQ(write(pair.place(0, 0), std::as_bytes(std::span(&word, 1)), first), Code::ok);
+    ASSERT_TRUE(completes());
+    pair.notes[0].completions.clear();
+    WireContext never;  // nobody answers it
+    ASSERT_EQ(pair.wires[0]->read(pair.place(0, 0), &word, sizeof word, never), Code::ok);
+    pair.wires[1].reset();
+    while (pair.notes[0].losses.empty()) (void)pair.wires[0]->progress(pair.notes[0]);
+    EXPECT_THAT(pair.notes[0].completions, ElementsAre(Pair(&never, Code::peer_dead)));
+}
+
+TEST_F(TcpWires, AForgottenPeersOperationsEndWithoutALoss) {
+    std::vector<std::byte> memory(much);
+    const network::RemoteAddress place = place_in(memory);
+    const std::vector<std::byte> data(much);
+    std::array<WireContext, 2> contexts;
+    ASSERT_EQ(write(place, data, contexts[0]), Code::ok);
+    std::uint64_t word = 0;
+    ASSERT_EQ(pair.wires[0]->read(pair.place(0, 0), &word, sizeof word, contexts[1]), Code::ok);
+    pair.wires[0]->forget(1);
+    pair.wires[0]->forget(1);
+    (void)pair.wires[0]->progress(pair.notes[0]);
+    EXPECT_THAT(pair.notes[0].completions, SizeIs(2));
+    EXPECT_THAT(pair.notes[0].losses, IsEmpty());
+}
+
+TEST_F(TcpWires, APeerWhoseProcessHasEndedIsUnreachable) {
+    pair.wires[1].reset();
+    ASSERT_EQ(pair.wires[0]->send({1, 0}, Bytes(8), {}), Code::ok);
+    while (pair.notes[0].losses.empty()) (void)pair.wires[0]->progress(pair.notes[0]);
+    EXPECT_THAT(pair.notes[0].losses,
+                ElementsAre(Pair(network::LaneId{1, 0}, HasSubstr("cannot connect: Connection refused"))));
+}
+
+TEST_F(TcpWires, AddressesAndKeysThatAreNoneAreRefused) {
+    Bytes address = pair.wires[1]->address().value();
+    EXPECT_TRUE(pair.wires[0]->add_peer(1, address).ok());
+    EXPECT_THAT(pair.wires[0]->route_to(1, address).value(), "tcp 127.0.0.1 -> 127.0.0.1");
+    address[0] = std::byte{0xff};  // no family
+    for (const Bytes& bad : {address, Bytes(address.size() - 1), Bytes(address.size() + 1), Bytes{}}) {
+        EXPECT_EQ(pair.wires[0]->add_peer(1, bad).code(), Code::protocol);
+        EXPECT_EQ(pair.wires[0]->route_to(1, bad).status().code(), Code::protocol);
+    }
+    EXPECT_EQ(pair.wires[0]->import_key(1, Bytes(7)).status().code(), Code::protocol);
+    EXPECT_EQ(pair.wires[0]->send({1, 0}, Bytes(max_message_bytes + 1), {}), Code::argument);
+}
+
+// A connection to PE 1 by hand.
+class Stranger {
+public:
+    explicit Stranger(const Bytes& address) {
+        ByteReader in(address);
+        socket_ = Socket::connect(Address::decode(in)).value();
+        in.bytes(greeting.secret);
+        greeting.pe = 0;
+    }
+    void send(std::span<const std::byte> bytes) const {
+        while (socket_.send(bytes).outcome == Transfer::Outcome::would_block) {
+        }
+    }
+    void greet() const { send(std::as_bytes(std::span(&greeting, 1))); }
+    [[nodiscard]] bool is_closed() const {
+        std::array<std::byte, 64> into;
+        const auto outcome = socket_.receive(into).outcome;
+        return outcome == Transfer::Outcome::end || outcome == Transfer::Outcome::failed;
+    }
+
+    Greeting greeting;
+
+private:
+    Socket socket_;
+};
+
+TEST_F(TcpWires, AGreetingWithoutTheSecretIsAStrangers) {
+    const Bytes address = pair.wires[1]->address().value();
+    for (const int wrong : {0, 1, 2, 3}) {
+        Stranger stranger(address);
+        if (wrong == 0) stranger.greeting.secret[15] ^= std::byte{1};
+        if (wrong == 1) stranger.greeting.magic ^= 1;
+        if (wrong == 2) stranger.greeting.pe = 2;
+        if (wrong == 3) stranger.greeting.pe = -1;
+        stranger.greet();
+        EXPECT_TRUE(pair.until([&] { return stranger.is_closed(); })) << wrong;
+    }
+    // The transport counts them: they are not signed.
+    EXPECT_THAT(pair.notes[1].messages, SizeIs(4));
+}
+
+TEST_F(TcpWires, AFrameThatIsNoneEndsTheConnection) {
+    const Bytes address = pair.wires[1]->address().value();
+    std::vector<FrameHeader> bad(6);
+    bad[0].kind = static_cast<FrameKind>(0);
+    bad[1].kind = static_cast<FrameKind>(99);
+    bad[2].kind = FrameKind::data;  // nothing was read
+    bad[3].kind = FrameKind::refusal;
+    bad[4].kind = FrameKind::message;
+    bad[4].bytes = max_message_bytes + 1;
+    bad[5].kind = FrameKind::message;
+    bad[5].bytes = ~std::uint64_t{0};
+    for (const FrameHeader& header : bad) {
+        Stranger stranger(address);
+        stranger.greet();
+        stranger.send(std::as_bytes(std::span(&header, 1)));
+        stranger.send(Bytes(2 * max_message_bytes));
+        EXPECT_TRUE(pair.until([&] { return stranger.is_closed(); })) << static_cast<unsigned>(header.kind);
+    }
+    EXPECT_THAT(pair.notes[1].messages, IsEmpty());
+}
+
+// Frames arrive in any pieces.
+TEST_F(TcpWires, FramesMayArriveByteByByte) {
+    Stranger slow(pair.wires[1]->address().value());
+    const auto send_bytes = [&](std::span<const std::byte> bytes) {
+        for (const std::byte& each : bytes) {
+            slow.send({&each, 1});
+            pair.drive();
+        }
+    };
+    send_bytes(std::as_bytes(std::span(&slow.greeting, 1)));
+    FrameHeader header;
+    header.kind = FrameKind::message;
+    header.bytes = 3;
+    send_bytes(std::as_bytes(std::span(&header, 1)));
+    send_bytes(Bytes(3, std::byte{8}));
+    header.kind = FrameKind::write_signal;
+    header.bytes = 8;
+    header.region = pair.key;
+    header.offset = 8;
+    const FrameSignal signal{pair.key, 16, 5};
+    const std::uint64_t word = 4;
+    send_bytes(std::as_bytes(std::span(&header, 1)));
+    send_bytes(std::as_bytes(std::span(&signal, 1)));
+    send_bytes(std::as_bytes(std::span(&word, 1)));
+    EXPECT_TRUE(pair.until([&] { return std::atomic_ref(pair.words[2]).load(std::memory_order_acquire) == 5; }));
+    EXPECT_EQ(pair.words[1], 4U);
+    EXPECT_THAT(pair.notes[1].messages, ElementsAre(Bytes(3, std::byte{8})));
+}
+
+TEST_F(TcpWires, ConnectionsThatSendNothingAreLimited) {
+    const Bytes address = pair.wires[1]->address().value();
+    std::vector<std::unique_ptr<Stranger>> silent;
+    for (int i = 0; i < 260; ++i) {
+        silent.push_back(std::make_unique<Stranger>(address));
+        pair.drive();
+    }
+    EXPECT_TRUE(pair.until([&] { return silent.front()->is_closed(); }));
+    EXPECT_FALSE(silent.back()->is_closed());
+    const std::uint64_t word = 7;  // peers are served nevertheless
+    WireContext context;
+    ASSERT_EQ(write(pair.place(0, 0), std::as_bytes(std::span(&word, 1)), context), Code::ok);
+    EXPECT_TRUE(pair.until([&] { return std::atomic_ref(pair.words[0]).load(std::memory_order_relaxed) == 7; }));
+}
+
+TEST_F(TcpWires, WakeAThreadThatWaitsForAnArrival) {
+    ASSERT_EQ(pair.retry_until_posted([&] { return pair.wires[0]->send({1, 0}, Bytes(8), {}); }), Code::ok);
+    ASSERT_TRUE(pair.until([&] { return pair.notes[1].messages.size() == 1; }));
+    ASSERT_TRUE(pair.until([&] { return pair.wires[1]->prepare_to_wait(network::WakeEvents::arrivals); }));
+    Poller poller = Poller::open().value();
+    ASSERT_TRUE(poller.watch(pair.wires[1]->descriptor(), 0).ok());
+    EXPECT_THAT(poller.wait(0), IsEmpty());
+    ASSERT_EQ(pair.wires[0]->send({1, 0}, Bytes(8), {}), Code::ok);
+    EXPECT_THAT(poller.wait(30'000), SizeIs(1));
+}
+
+TEST(TcpWire, AnAddressThatThisHostLacksIsNamed) {
+    const auto wire = TcpWire::open(Address::parse("192.0.2.1", 0).value(), 0, 2);
+    ASSERT_FALSE(wire.ok());
+    EXPECT_THAT(wire.status().message(), AllOf(HasSubstr("192.0.2.1"), HasSubstr("Cannot assign")));
+}
+
+}  // namespace
+}  // namespace npushmem::tcp

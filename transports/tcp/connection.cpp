@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/tcp/connection.hpp"
+
+#include <fmt/format.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "npushmem/plugin/local_atomic.hpp"
+
+namespace npushmem::tcp {
+namespace {
+
+template <class Structure>
+Structure structure_at(std::span<const std::byte> bytes) {
+    Structure out;
+    std::memcpy(&out, bytes.data(), sizeof out);
+    return out;
+}
+
+// An aligned word is one store.
+template <class Word>
+bool store_word(std::byte* to, std::span<const std::byte> data) {
+    if (data.size() != sizeof(Word) || reinterpret_cast<std::uintptr_t>(to) % sizeof(Word) != 0) return false;
+    Word word;
+    std::memcpy(&word, data.data(), sizeof word);
+    // Partner: the acquire load of the reader, who then also sees all earlier writes.
+    std::atomic_ref<Word>(*reinterpret_cast<Word*>(to)).store(word, std::memory_order_release);
+    return true;
+}
+
+void store(std::byte* to, std::span<const std::byte> data) {
+    if (store_word<std::uint64_t>(to, data) || store_word<std::uint32_t>(to, data)) return;
+    // Partner: the acquire load of the reader of these bytes.
+    std::atomic_thread_fence(std::memory_order_release);
+    std::memcpy(to, data.data(), data.size());
+}
+
+// An aligned word is one load.
+template <class Word>
+bool load_word(std::span<std::byte> to, const std::byte* from) {
+    if (to.size() != sizeof(Word) || reinterpret_cast<std::uintptr_t>(from) % sizeof(Word) != 0) return false;
+    const Word word = std::atomic_ref<Word>(*reinterpret_cast<Word*>(const_cast<std::byte*>(from)))
+                          .load(std::memory_order_acquire);  // pairs with the stores of writers
+    std::memcpy(to.data(), &word, sizeof word);
+    return true;
+}
+
+void load(std::span<std::byte> to, const std::byte* from) {
+    if (load_word<std::uint64_t>(to, from) || load_word<std::uint32_t>(to, from)) return;
+    std::memcpy(to.data(), from, to.size());
+}
+
+}  // namespace
+
+bool Connection::greet(const Greeting& greeting) { return post(std::as_bytes(std::span(&greeting, 1)), {}); }
+
+bool Connection::post(std::span<const std::byte> head, const Payload& payload) {
+    if (!is_open()) return false;
+    if (!queue_.post(socket_, head, payload)) return fail_with(queue_.error()), false;
+    report_sent();
+    return true;
+}
+
+void Connection::report_sent() {
+    for (network::WireContext* context : queue_.take_sent()) owner_.completed(*context, Code::ok, {});
+}
+
+bool Connection::send_message(std::span<const std::byte> head, std::span<const std::byte> rest) {
+    FrameHeader header;
+    header.kind = FrameKind::message;
+    header.bytes = head.size() + rest.size();
+    return post(std::as_bytes(std::span(&header, 1)), {head, rest});
+}
+
+bool Connection::write(const FrameHeader& header, const FrameSignal* signal, std::span<const std::byte> data,
+                       bool copied, network::WireContext& context) {
+    std::array<std::byte, sizeof header + sizeof *signal> head;
+    std::memcpy(head.data(), &header, sizeof header);
+    if (signal != nullptr) std::memcpy(head.data() + sizeof header, signal, sizeof *signal);
+    return post(std::span(head).first(sizeof header + (signal != nullptr ? sizeof *signal : 0)),
+                {data, {}, copied, 0, &context});
+}
+
+bool Connection::read(const FrameHeader& header, void* to, network::WireContext& context) {
+    if (!post(std::as_bytes(std::span(&header, 1)), {})) return false;
+    reads_.push_back({static_cast<std::byte*>(to), header.bytes, &context});
+    return true;
+}
+
+bool Connection::flush() {
+    if (!is_open()) return false;
+    if (direction_ == Direction::outgoing && !connected_) {
+        if (const int error = socket_.connect_error(); error != 0) {
+            fail(Code::unreachable, fmt::format("cannot connect: {}", std::strerror(error)));
+            return true;
+        }
+        connected_ = true;
+        queue_.set_connected();
+    }
+    if (!queue_.flush(socket_)) {
+        fail_with(queue_.error());
+        return true;
+    }
+    report_sent();
+    return true;
+}
+
+bool Connection::receive(std::span<std::byte> scratch) {
+    constexpr int rounds = 8;  // other connections get their turn
+    bool happened = false;
+    for (int round = 0; round < rounds && is_open(); ++round) {
+        const bool direct = arriving_.left > 0 && arriving_.place != nullptr;
+        std::array<iovec, 2> parts{iovec{arriving_.place, direct ? arriving_.left : 0},
+                                   iovec{scratch.data(), scratch.size()}};
+        const ssize_t got = ::readv(socket_.fd(), parts.data(), static_cast<int>(parts.size()));
+        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return happened;
+        if (got < 0) return fail_with(errno), true;
+        if (got == 0) return fail(Code::peer_dead, "it has closed the connection", true), true;
+        happened = true;
+        const auto bytes = static_cast<std::size_t>(got);
+        const std::size_t placed = std::min<std::uint64_t>(bytes, parts[0].iov_len);
+        if (direct) {
+            arriving_.place += placed;
+            arriving_.left -= placed;
+            if (arriving_.left == 0) finish_arriving();
+        }
+        consume(scratch.first(bytes - placed));
+        if (bytes < parts[0].iov_len + scratch.size()) return true;
+    }
+    return happened;
+}
+
+std::size_t Connection::bytes_needed(std::span<const std::byte> beginning) const {
+    if (beginning.size() < sizeof(FrameHeader)) return sizeof(FrameHeader);
+    if (direction_ == Direction::incoming && !greeted_) return sizeof(Greeting);
+    const auto header = structure_at<FrameHeader>(beginning);
+    const std::size_t fixed = sizeof header + (header.kind == FrameKind::write_signal ? sizeof(FrameSignal) : 0);
+    if (header.kind == FrameKind::message) return fixed + std::min(header.bytes, std::uint64_t{max_message_bytes});
+    const bool has_payload = header.kind != FrameKind::read && header.kind != FrameKind::refusal;
+    return fixed + (has_payload && header.bytes <= max_whole ? header.bytes : 0);
+}
+
+void Connection::consume(std::span<const std::byte> bytes) {
+    while (!bytes.empty() && is_open()) {
+        if (arriving_.left > 0) {
+            consume_payload(bytes);
+            continue;
+        }
+        if (partial_.empty() && bytes.size() >= bytes_needed(bytes)) {
+            const std::size_t whole = bytes_needed(bytes);
+            handle(bytes.first(whole));
+            bytes = bytes.subspan(whole);
+            continue;
+        }
+        const std::size_t take = std::min(bytes_needed(partial_) - partial_.size(), bytes.size());
+        partial_.insert(partial_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(take));
+        bytes = bytes.subspan(take);
+        if (partial_.size() < bytes_needed(partial_)) continue;
+        const Bytes frame = std::exchange(partial_, {});
+        handle(frame);
+    }
+}
+
+void Connection::consume_payload(std::span<const std::byte>& bytes) {
+    const std::size_t take = std::min<std::uint64_t>(arriving_.left, bytes.size());
+    if (arriving_.place != nullptr) {
+        std::memcpy(arriving_.place, bytes.data(), take);
+        arriving_.place += take;
+    }
+    arriving_.left -= take;
+    bytes = bytes.subspan(take);
+    if (arriving_.left == 0) finish_arriving();
+}
+
+void Connection::handle(std::span<const std::byte> frame) {
+    if (direction_ == Direction::incoming && !std::exchange(greeted_, true)) {
+        return owner_.greeted(*this, structure_at<Greeting>(frame));
+    }
+    const auto header = structure_at<FrameHeader>(frame);
+    const std::span<const std::byte> rest = frame.subspan(sizeof header);
+    const bool of_target = direction_ == Direction::incoming;
+    switch (header.kind) {
+        case FrameKind::message:
+            if (of_target && header.bytes <= max_message_bytes) return owner_.arrived(rest);
+            break;
+        case FrameKind::write:
+        case FrameKind::write_signal:
+            if (of_target) return handle_write(header, rest);
+            break;
+        case FrameKind::read:
+            if (of_target) return handle_read(header);
+            break;
+        case FrameKind::data:
+            if (!of_target) return handle_data(header, rest);
+            break;
+        case FrameKind::refusal:
+            if (!of_target)
+                return fail(Code::range,
+                            fmt::format("it has refused {} bytes of a write at offset {} of memory that it has "
+                                        "not registered, or no longer",
+                                        header.bytes, header.offset));
+            break;
+    }
+    fail(Code::protocol, fmt::format("it has sent a frame of kind {} with {} bytes, which is not one of this version",
+                                     static_cast<std::uint32_t>(header.kind), header.bytes));
+}
+
+void Connection::handle_write(const FrameHeader& header, std::span<const std::byte> rest) {
+    arriving_ = {
+        owner_.regions().place(header.region, header.offset, header.bytes), header.bytes, header.region, false, {}};
+    if (header.kind == FrameKind::write_signal) {
+        arriving_.signal = structure_at<FrameSignal>(rest);
+        rest = rest.subspan(sizeof(FrameSignal));
+    }
+    if (arriving_.place == nullptr) {
+        arriving_.signal.reset();
+        if (!refuse(header.bytes, header.offset)) return;
+    }
+    if (rest.size() < header.bytes) return;  // the payload follows
+    if (arriving_.place != nullptr && header.bytes > 0) store(arriving_.place, rest);
+    arriving_.left = 0;
+    finish_arriving();
+}
+
+void Connection::handle_read(const FrameHeader& header) {
+    FrameHeader answer;
+    answer.kind = FrameKind::data;
+    const std::byte* const place = owner_.regions().place(header.region, header.offset, header.bytes);
+    if (place == nullptr) {
+        answer.code = static_cast<std::int32_t>(Code::range);
+        (void)post(std::as_bytes(std::span(&answer, 1)), {});
+        return;
+    }
+    answer.bytes = header.bytes;
+    if (header.bytes > max_whole) {
+        (void)post(std::as_bytes(std::span(&answer, 1)), {{place, header.bytes}, {}, false, header.region, nullptr});
+        return;
+    }
+    std::array<std::byte, max_whole> copy;
+    const std::span<std::byte> data = std::span(copy).first(header.bytes);
+    load(data, place);
+    (void)post(std::as_bytes(std::span(&answer, 1)), {data});
+}
+
+void Connection::handle_data(const FrameHeader& header, std::span<const std::byte> data) {
+    const auto code = static_cast<Code>(header.code);
+    const bool expected = !reads_.empty() && header.bytes == (code == Code::ok ? reads_.front().bytes : 0);
+    if (!expected)
+        return fail(Code::protocol,
+                    fmt::format("it has answered a read with {} bytes, which were not requested", header.bytes));
+    if (code != Code::ok) {
+        const Read failed = reads_.front();
+        reads_.pop_front();
+        return owner_.completed(*failed.context, code,
+                                "the peer has not registered the memory that was read, or no longer");
+    }
+    arriving_ = {reads_.front().to, header.bytes, 0, true, {}};
+    if (data.size() < header.bytes) return;  // the payload follows
+    if (header.bytes > 0) store(arriving_.place, data);
+    arriving_.left = 0;
+    finish_arriving();
+}
+
+void Connection::finish_arriving() {
+    const Arriving done = std::exchange(arriving_, {});
+    if (done.of_read) {
+        const Read read = reads_.front();
+        reads_.pop_front();
+        return owner_.completed(*read.context, Code::ok, {});
+    }
+    if (!done.signal) return;
+    const FrameSignal& signal = *done.signal;
+    std::byte* const word = owner_.regions().place(signal.region, signal.offset, sizeof signal.value);
+    if (word != nullptr && apply_signal(word, signal.value, NPUSHMEM_SIGNAL_SET) == Code::ok) return;
+    (void)refuse(sizeof signal.value, signal.offset);
+}
+
+bool Connection::refuse(std::uint64_t bytes, std::uint64_t offset) {
+    FrameHeader refusal;
+    refusal.kind = FrameKind::refusal;
+    refusal.bytes = bytes;
+    refusal.offset = offset;
+    return post(std::as_bytes(std::span(&refusal, 1)), {});
+}
+
+void Connection::leave_region(std::uint64_t region) {
+    queue_.copy_answers_of(region);
+    if (arriving_.region != region || arriving_.of_read || arriving_.left == 0) return;
+    arriving_.place = nullptr;
+    arriving_.signal.reset();
+    (void)refuse(arriving_.left, 0);
+}
+
+void Connection::fail_with(int error) {
+    const bool by_peer = error == ECONNRESET || error == EPIPE;
+    fail(by_peer ? Code::peer_dead : Code::unreachable, std::strerror(error), by_peer);
+}
+
+void Connection::close(End end) {
+    if (!is_open()) return;
+    end_ = std::move(end);
+    unfinished_ = queue_.drop();
+    for (const Read& read : reads_) unfinished_.push_back(read.context);
+    reads_.clear();
+    arriving_ = {};
+    partial_.clear();
+    socket_.finish();
+    socket_ = Socket();
+    owner_.ended(*this);
+}
+
+std::vector<network::WireContext*> Connection::take_unfinished() { return std::exchange(unfinished_, {}); }
+
+}  // namespace npushmem::tcp

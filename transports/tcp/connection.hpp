@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One TCP connection to or from a peer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/socket.hpp"
+#include "transports/network/target_handler.hpp"
+#include "transports/network/wire.hpp"
+#include "transports/tcp/frame.hpp"
+#include "transports/tcp/send_queue.hpp"
+
+namespace npushmem::tcp {
+
+class Connection;
+
+// What a connection needs of its PE. The calls may close connections, also the one that calls.
+class ConnectionOwner {
+public:
+    virtual ~ConnectionOwner() = default;
+    // An incoming connection has received its greeting. The owner closes a stranger's.
+    virtual void greeted(Connection& connection, const Greeting& greeting) = 0;
+    virtual void ended(Connection& connection) = 0;
+    virtual void arrived(std::span<const std::byte> message) = 0;
+    // An operation of this PE has ended.
+    virtual void completed(network::WireContext& context, Code code, const std::string& why) = 0;
+    [[nodiscard]] virtual const network::RegionTable& regions() const = 0;
+};
+
+// Sends and receives frames. A PE opens an outgoing connection for each lane to a peer that it uses: it sends
+// operations there, and receives the answers. The peer sends its operations on a connection of its own. So each
+// connection has one initiator, whichever PE starts first.
+//
+// One thread. An ended connection has no socket; its owner destroys it later.
+class Connection {
+public:
+    enum class Direction { outgoing, incoming };
+
+    Connection(ConnectionOwner& owner, Direction direction, Socket socket, network::LaneId lane_id)
+        : owner_(owner), direction_(direction), lane_id_(lane_id), socket_(std::move(socket)) {
+        if (direction == Direction::incoming) queue_.set_connected();
+    }
+
+    [[nodiscard]] Direction direction() const { return direction_; }
+    // Of an incoming connection: the peer that has opened it; pe is -1 before its greeting.
+    [[nodiscard]] network::LaneId lane_id() const { return lane_id_; }
+    void set_lane_id(network::LaneId lane_id) { lane_id_ = lane_id; }
+    [[nodiscard]] const Socket& socket() const { return socket_; }
+    [[nodiscard]] bool is_open() const { return socket_.valid(); }
+    [[nodiscard]] bool has_unsent() const { return is_open() && !queue_.empty(); }
+    [[nodiscard]] bool has_room() const { return queue_.has_room() && reads_.size() < max_reads; }
+    // True once after has_unsent() has changed.
+    bool change_wait_for_room() { return std::exchange(waits_for_room_, has_unsent()) != has_unsent(); }
+
+    // How the connection has ended. Only the first end counts.
+    struct End {
+        Code code = Code::ok;
+        std::string why;
+        bool by_peer = false;  // it has closed or reset the connection
+    };
+    [[nodiscard]] const End& end() const { return end_; }
+    // The operations that were under way when the connection ended.
+    std::vector<network::WireContext*> take_unfinished();
+
+    // These return false when the connection has ended.
+    bool greet(const Greeting& greeting);
+    bool send_message(std::span<const std::byte> head, std::span<const std::byte> rest);
+    // `copied`: a write that cannot be sent at once is copied.
+    bool write(const FrameHeader& header, const FrameSignal* signal, std::span<const std::byte> data, bool copied,
+               network::WireContext& context);
+    bool read(const FrameHeader& header, void* to, network::WireContext& context);
+
+    // The socket may have become writable. True: something was sent.
+    bool flush();
+    // Handles what has arrived, up to a limit, with the scratch memory. True: something has.
+    bool receive(std::span<std::byte> scratch);
+    // The region is no longer registered: its memory is not accessed afterwards.
+    void leave_region(std::uint64_t region);
+    // What was sent still reaches the peer.
+    void close(End end);
+
+private:
+    static constexpr std::size_t max_reads = 1024;
+    // Payloads up to this size are not handled before they are complete: aligned words are never torn.
+    static constexpr std::size_t max_whole = 64;
+
+    struct Read {
+        std::byte* to;
+        std::uint64_t bytes;
+        network::WireContext* context;
+    };
+    // The payload that is arriving. Without a place its bytes are dropped.
+    struct Arriving {
+        std::byte* place = nullptr;
+        std::uint64_t left = 0;
+        std::uint64_t region = 0;  // of a write
+        bool of_read = false;
+        std::optional<FrameSignal> signal;
+    };
+
+    bool post(std::span<const std::byte> head, const Payload& payload);
+    void report_sent();
+    [[nodiscard]] std::size_t bytes_needed(std::span<const std::byte> beginning) const;
+    // Handles all frames of these bytes, and keeps an incomplete one.
+    void consume(std::span<const std::byte> bytes);
+    void consume_payload(std::span<const std::byte>& bytes);
+    void handle(std::span<const std::byte> frame);
+    void handle_write(const FrameHeader& header, std::span<const std::byte> rest);
+    void handle_read(const FrameHeader& header);
+    void handle_data(const FrameHeader& header, std::span<const std::byte> data);
+    void finish_arriving();
+    // False: the connection has ended.
+    bool refuse(std::uint64_t bytes, std::uint64_t offset);
+    void fail(Code code, std::string why, bool by_peer = false) { close({code, std::move(why), by_peer}); }
+    void fail_with(int error);
+
+    ConnectionOwner& owner_;
+    Direction direction_;
+    network::LaneId lane_id_;
+    Socket socket_;
+    SendQueue queue_;
+    bool connected_ = false;  // of an outgoing connection
+    bool greeted_ = false;    // of an incoming connection
+    bool waits_for_room_ = false;
+    std::deque<Read> reads_;  // in the order in which they are answered
+    Bytes partial_;           // the beginning of a frame
+    Arriving arriving_;
+    End end_;
+    std::vector<network::WireContext*> unfinished_;
+};
+
+}  // namespace npushmem::tcp

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The frames that a connection has to send.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "core/base/socket.hpp"
+#include "transports/network/wire.hpp"
+#include "transports/tcp/frame.hpp"
+
+namespace npushmem::tcp {
+
+// The payload of a frame. The parts are sent one after another.
+struct Payload {
+    std::span<const std::byte> first{};
+    std::span<const std::byte> second{};
+    bool copied = true;                       // false: the memory stays valid until the frame is sent
+    std::uint64_t region = 0;                 // of an answer that is not copied: the own memory it is sent from
+    network::WireContext* context = nullptr;  // completes when the frame is sent
+};
+
+// Sends each frame at once if the socket has room, else keeps it, in order. One thread.
+class SendQueue {
+public:
+    // Sends the frame or keeps it. `head`: FrameHeader, and FrameSignal or Greeting. False: the socket has failed, with
+    // this errno in error().
+    bool post(const Socket& socket, std::span<const std::byte> head, const Payload& payload);
+    // Sends what fits. False: the socket has failed.
+    bool flush(const Socket& socket);
+    // Frames stay in the queue while the socket connects.
+    void set_connected() { connected_ = true; }
+
+    [[nodiscard]] bool empty() const { return frames_.empty(); }
+    // False: the caller should wait until frames have left. Answers are posted nevertheless: their number is limited by
+    // the peer's reads.
+    [[nodiscard]] bool has_room() const { return frames_.size() < max_frames && copied_bytes_ < max_copied_bytes; }
+    [[nodiscard]] int error() const { return error_; }
+    // The contexts of frames that have been sent since the last call.
+    std::vector<network::WireContext*> take_sent();
+    // Drops all frames; returns the contexts of those that were not sent.
+    std::vector<network::WireContext*> drop();
+    // The memory of answers from this region is copied, because it is no longer registered.
+    void copy_answers_of(std::uint64_t region);
+
+private:
+    static constexpr std::size_t max_frames = 1024;
+    static constexpr std::size_t max_copied_bytes = std::size_t{1} << 20;
+    static constexpr std::size_t max_head_bytes = sizeof(FrameHeader) + sizeof(FrameSignal);
+
+    struct Frame {
+        std::array<std::byte, max_head_bytes> head;
+        std::size_t head_bytes = 0;
+        Bytes copy;                       // the payload, if it was copied
+        std::span<const std::byte> data;  // the payload
+        std::size_t sent = 0;             // bytes of head and payload
+        std::uint64_t region = 0;
+        network::WireContext* context = nullptr;
+
+        [[nodiscard]] std::size_t bytes() const { return head_bytes + data.size(); }
+    };
+
+    void keep(std::span<const std::byte> head, const Payload& payload, std::size_t sent);
+    void retire(std::size_t sent);
+
+    bool connected_ = false;
+    std::deque<Frame> frames_;
+    std::size_t copied_bytes_ = 0;
+    std::vector<network::WireContext*> sent_;
+    int error_ = 0;
+};
+
+}  // namespace npushmem::tcp

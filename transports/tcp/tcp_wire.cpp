@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/tcp/tcp_wire.hpp"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/base/bytes.hpp"
+#include "core/base/liveness.hpp"
+
+namespace npushmem::tcp {
+
+using network::LaneId;
+using network::RemoteAddress;
+using network::WireContext;
+
+namespace {
+
+constexpr std::size_t scratch_bytes = std::size_t{256} << 10;
+// Writes up to this size need no source after they are posted.
+constexpr std::size_t inject_bytes = 4096;
+// A stranger may connect and send nothing. Beyond this number the oldest such connection is closed.
+constexpr std::size_t max_without_greeting = 256;
+constexpr std::uint64_t listener_key = 0;  // of the poller; other keys are addresses of connections
+
+std::uint64_t key_of(const Connection& connection) { return reinterpret_cast<std::uintptr_t>(&connection); }
+
+// The transport's own time-outs find peers that do not answer; a stopped peer may take longer than the socket's.
+void remove_time_limit(const Socket& socket) {
+    const unsigned none = 0;
+    (void)::setsockopt(socket.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &none, sizeof none);
+}
+
+FrameHeader header_of(FrameKind kind, const RemoteAddress& place, std::uint64_t bytes) {
+    FrameHeader out;
+    out.kind = kind;
+    out.bytes = bytes;
+    out.region = place.key;
+    out.offset = place.offset;
+    return out;
+}
+
+std::span<const std::byte> data_of(const void* from, std::uint64_t bytes) {
+    return {static_cast<const std::byte*>(from), bytes};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<network::Wire>> TcpWire::open(const Address& where, int my_pe, int npes) {
+    std::unique_ptr<TcpWire> wire(new TcpWire(my_pe, npes));
+    if (Status s = wire->listen(where); !s.ok()) return s;
+    return std::unique_ptr<network::Wire>(std::move(wire));
+}
+
+Status TcpWire::listen(const Address& where) {
+    (void)ensure_file_limit(4 * peers_.size() + 256);  // two connections per peer, and the program's own files
+    if (Status s = fill_random(secret_); !s.ok()) return s;
+    auto poller = Poller::open();
+    if (!poller.ok()) return poller.status();
+    poller_ = std::move(poller).value();
+    auto socket = Socket::listen(where);
+    if (!socket.ok()) return socket.status();
+    listener_socket_ = std::move(socket).value();
+    listening_at_ = listener_socket_.local_address();
+    scratch_.resize(scratch_bytes);
+    traits_.name = "tcp on " + listening_at_.host_text();
+    traits_.protocol = fmt::format("tcp {}", Greeting::version_value);
+    traits_.delivery = network::Delivery::in_order;
+    traits_.inject_bytes = inject_bytes;
+    traits_.message_bytes = max_message_bytes;
+    traits_.signals = 1U << NPUSHMEM_SIGNAL_SET;
+    traits_.messages_in_order = true;
+    traits_.latency_ns = network::tcp_latency_ns;
+    traits_.bytes_per_second = network::tcp_bytes_per_second;
+    return poller_.watch(listener_socket_.fd(), listener_key);
+}
+
+TcpWire::~TcpWire() {
+    for (Peer& each : peers_)
+        for (const Owned& lane : each.lanes)
+            if (lane) lane->close({});
+    while (!incoming_.empty()) incoming_.back()->close({});
+}
+
+Result<Bytes> TcpWire::address() {
+    ByteWriter out;
+    listening_at_.encode(out);
+    return out.bytes(secret_).take();
+}
+
+std::optional<TcpWire::PeerAddress> TcpWire::decode(std::span<const std::byte> address) {
+    PeerAddress out;
+    if (address.size() != Address::encoded_bytes + out.secret.size()) return std::nullopt;
+    ByteReader in(address);
+    out.address = Address::decode(in);
+    in.bytes(out.secret);
+    if (!in.ok() || !out.address.given() || out.address.port() == 0) return std::nullopt;
+    return out;
+}
+
+Result<std::string> TcpWire::route_to(int pe, std::span<const std::byte> address) {
+    const auto there = decode(address);
+    if (there) return fmt::format("tcp {} -> {}", listening_at_.host_text(), there->address.host_text());
+    return Status{Code::protocol,
+                  fmt::format("PE {} sent {} bytes, which are not an address of tcp", pe, address.size())};
+}
+
+Status TcpWire::add_peer(int pe, std::span<const std::byte> address) {
+    auto there = decode(address);
+    if (!there)
+        return {Code::protocol,
+                fmt::format("PE {} sent {} bytes, which are not an address of tcp", pe, address.size())};
+    peer(pe).address = std::move(there);
+    return {};
+}
+
+Result<network::WireMemory> TcpWire::register_memory(void* base, std::uint64_t bytes) {
+    network::WireMemory out;
+    out.number = regions_.insert({static_cast<std::byte*>(base), bytes, 0});
+    ByteWriter key;
+    out.key = key.integer(out.number).take();
+    return out;
+}
+
+void TcpWire::deregister_memory(std::uint64_t number) {
+    regions_.erase(number);
+    for (const Owned& each : incoming_) each->leave_region(number);
+}
+
+Result<std::uint64_t> TcpWire::import_key(int pe, std::span<const std::byte> key) {
+    if (key.size() != sizeof(std::uint64_t))
+        return Status{Code::protocol, fmt::format("the key of memory of PE {} has {} bytes, expected {}", pe,
+                                                  key.size(), sizeof(std::uint64_t))};
+    return ByteReader(key).integer<std::uint64_t>();
+}
+
+Connection* TcpWire::outgoing(LaneId lane_id, Code& code) {
+    code = Code::again;
+    const auto ended = [lane_id](const Loss& loss) { return loss.lane_id == lane_id; };
+    if (std::ranges::any_of(losses_, ended)) return nullptr;  // which is reported soon
+    std::vector<Owned>& lanes = peer(lane_id.pe).lanes;
+    if (lane_id.lane >= lanes.size()) lanes.resize(lane_id.lane + 1);
+    if (!lanes[lane_id.lane])
+        if (const Code connected = connect(lane_id); connected != Code::ok) return code = connected, nullptr;
+    Connection& connection = *lanes[lane_id.lane];
+    return connection.has_room() ? &connection : nullptr;
+}
+
+Code TcpWire::connect(LaneId lane_id) {
+    Peer& there = peer(lane_id.pe);
+    if (!there.address) return last_error_ = "the peer has not been added", Code::state;
+    auto socket = Socket::connect(there.address->address);
+    if (!socket.ok()) return last_error_ = socket.status().message(), Code::unreachable;
+    remove_time_limit(socket.value());
+    auto made = std::make_unique<Connection>(static_cast<ConnectionOwner&>(*this), Connection::Direction::outgoing,
+                                             std::move(socket).value(), lane_id);
+    Status watched = poller_.watch(made->socket().fd(), key_of(*made), EPOLLIN | EPOLLOUT);
+    if (!watched.ok()) return last_error_ = watched.message(), watched.code();
+    Greeting greeting;
+    greeting.pe = my_pe_;
+    greeting.lane = lane_id.lane;
+    greeting.secret = there.address->secret;
+    (void)made->greet(greeting);  // kept until the connection is established
+    (void)made->change_wait_for_room();
+    there.lanes[lane_id.lane] = std::move(made);
+    return Code::ok;
+}
+
+// Frames that found no room wait for the socket.
+void TcpWire::update_interest(Connection& connection) {
+    if (!connection.is_open() || !connection.change_wait_for_room()) return;
+    const std::uint32_t room = connection.has_unsent() ? std::uint32_t{EPOLLOUT} : 0U;
+    poller_.modify(connection.socket().fd(), key_of(connection), EPOLLIN | room);
+}
+
+Code TcpWire::write(const RemoteAddress& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    Code code{};
+    Connection* const over = outgoing(to.lane_id, code);
+    if (over == nullptr) return code;
+    if (!over->write(header_of(FrameKind::write, to, bytes), nullptr, data_of(from, bytes), bytes <= inject_bytes,
+                     context))
+        return Code::again;  // its end is reported soon
+    update_interest(*over);
+    return Code::ok;
+}
+
+Code TcpWire::write_signal(const RemoteAddress& to, const void* from, std::uint64_t bytes, const RemoteAddress& at,
+                           std::uint64_t signal, WireContext& context) {
+    Code code{};
+    Connection* const over = outgoing(to.lane_id, code);
+    if (over == nullptr) return code;
+    const FrameSignal then{at.key, at.offset, signal};
+    if (!over->write(header_of(FrameKind::write_signal, to, bytes), &then, data_of(from, bytes), bytes <= inject_bytes,
+                     context))
+        return Code::again;  // its end is reported soon
+    update_interest(*over);
+    return Code::ok;
+}
+
+Code TcpWire::read(const RemoteAddress& from, void* to, std::uint64_t bytes, WireContext& context) {
+    Code code{};
+    Connection* const over = outgoing(from.lane_id, code);
+    if (over == nullptr) return code;
+    if (!over->read(header_of(FrameKind::read, from, bytes), to, context))
+        return Code::again;  // its end is reported soon
+    update_interest(*over);
+    return Code::ok;
+}
+
+Code TcpWire::send(LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) {
+    if (head.size() + rest.size() > max_message_bytes) return Code::argument;
+    Code code{};
+    Connection* const over = outgoing(lane_id, code);
+    if (over == nullptr) return code;
+    if (!over->send_message(head, rest)) return Code::again;  // its end is reported soon
+    update_interest(*over);
+    return Code::ok;
+}
+
+bool TcpWire::has_unsent_messages() const {
+    return std::ranges::any_of(peers_, [](const Peer& each) {
+        return std::ranges::any_of(each.lanes, [](const Owned& lane) { return lane && lane->has_unsent(); });
+    });
+}
+
+void TcpWire::forget(int pe) {
+    const Connection::End end{Code::peer_dead, "the peer is no longer used"};
+    for (const Owned& lane : peer(pe).lanes)
+        if (lane) lane->close(end);
+    std::vector<Connection*> of_peer;
+    for (const Owned& each : incoming_)
+        if (each->lane_id().pe == pe) of_peer.push_back(each.get());
+    for (Connection* each : of_peer) each->close(end);
+    drop_losses([pe](const Loss& loss) { return loss.lane_id.pe == pe; });
+}
+
+void TcpWire::close(LaneId lane_id) {
+    std::vector<Owned>& lanes = peer(lane_id.pe).lanes;
+    if (lane_id.lane < lanes.size() && lanes[lane_id.lane])
+        lanes[lane_id.lane]->close({Code::system, "the lane is closed"});
+    drop_losses([lane_id](const Loss& loss) { return loss.lane_id == lane_id; });
+}
+
+// Their operations end without a report of the loss.
+template <class Wanted>
+void TcpWire::drop_losses(const Wanted& wanted) {
+    for (const Loss& loss : losses_)
+        if (wanted(loss))
+            for (WireContext* context : loss.unfinished) completed(*context, Code::system, loss.end.why);
+    std::erase_if(losses_, wanted);
+}
+
+void TcpWire::ended(Connection& connection) {
+    const LaneId lane_id = connection.lane_id();
+    if (connection.direction() == Connection::Direction::outgoing) {
+        ended_.push_back(std::move(peer(lane_id.pe).lanes[lane_id.lane]));
+        losses_.push_back({lane_id, connection.end(), connection.take_unfinished()});
+        return;
+    }
+    if (lane_id.pe >= 0) --peer(lane_id.pe).incoming;
+    const auto found = std::ranges::find(incoming_, &connection, &Owned::get);
+    ended_.push_back(std::move(*found));
+    incoming_.erase(found);
+}
+
+void TcpWire::greeted(Connection& connection, const Greeting& greeting) {
+    const bool known = greeting.magic == Greeting::magic_value && greeting.version == Greeting::version_value &&
+                       equal_in_constant_time(greeting.secret, secret_) && greeting.pe >= 0 &&
+                       static_cast<std::size_t>(greeting.pe) < peers_.size();
+    if (!known) {
+        listener_->arrived(std::as_bytes(std::span(&greeting, 1)));  // unsigned bytes of a stranger, which are counted
+        connection.close({});
+        return;
+    }
+    connection.set_lane_id({greeting.pe, greeting.lane});
+    ++peer(greeting.pe).incoming;
+}
+
+bool TcpWire::accept_all() {
+    bool happened = false;
+    for (;;) {
+        int error = 0;
+        Socket socket = listener_socket_.accept(error);
+        if (!socket.valid()) {
+            // Without descriptors the connection stays in the kernel's queue: asking for it again at once is no use.
+            accepts_ = error != EMFILE && error != ENFILE;
+            poller_.modify(listener_socket_.fd(), listener_key, accepts_ ? std::uint32_t{EPOLLIN} : 0U);
+            return happened;
+        }
+        happened = true;
+        remove_time_limit(socket);
+        auto made = std::make_unique<Connection>(static_cast<ConnectionOwner&>(*this), Connection::Direction::incoming,
+                                                 std::move(socket), LaneId{});
+        if (!poller_.watch(made->socket().fd(), key_of(*made)).ok()) continue;
+        incoming_.push_back(std::move(made));
+        limit_strangers();
+    }
+}
+
+void TcpWire::limit_strangers() {
+    const auto silent = [](const Owned& each) { return each->lane_id().pe < 0; };
+    if (incoming_.size() <= max_without_greeting) return;
+    if (static_cast<std::size_t>(std::ranges::count_if(incoming_, silent)) <= max_without_greeting) return;
+    (*std::ranges::find_if(incoming_, silent))->close({});
+}
+
+bool TcpWire::serve(std::uint64_t key, std::uint32_t events) {
+    if (key == listener_key) return accept_all();
+    Connection& connection =
+        *reinterpret_cast<Connection*>(key);  // NOLINT(performance-no-int-to-ptr): as given to the poller
+    bool happened = false;
+    if ((events & (EPOLLOUT | EPOLLERR)) != 0 && connection.has_unsent()) happened = connection.flush();
+    if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0 && connection.is_open())
+        happened = connection.receive(scratch_) || happened;
+    update_interest(connection);
+    return happened;
+}
+
+bool TcpWire::progress(network::WireListener& listener) {
+    listener_ = &listener;
+    std::array<epoll_event, 64> ready;
+    const int count = ::epoll_wait(poller_.fd(), ready.data(), static_cast<int>(ready.size()), 0);
+    bool happened = false;
+    for (int i = 0; i < count; ++i) {
+        const epoll_event& event = ready[static_cast<std::size_t>(i)];
+        happened = serve(event.data.u64, event.events) || happened;
+    }
+    if (!accepts_) happened = accept_all() || happened;
+    happened = report(listener) || happened;
+    ended_.clear();
+    listener_ = nullptr;
+    return happened;
+}
+
+// The listener's calls may add completions and losses, and remove losses.
+bool TcpWire::report(network::WireListener& listener) {
+    bool happened = false;
+    for (const Completion& each : std::exchange(completions_, {})) {
+        listener.completed(*each.context, each.code, each.why);
+        happened = true;
+    }
+    for (auto loss = std::ranges::find_if(losses_, [this](const Loss& each) { return can_report(each); });
+         loss != losses_.end();
+         loss = std::ranges::find_if(losses_, [this](const Loss& each) { return can_report(each); })) {
+        const Loss reported = std::move(*loss);
+        losses_.erase(loss);
+        for (WireContext* context : reported.unfinished)
+            listener.completed(*context, reported.end.code, reported.end.why);
+        listener.lost(reported.lane_id, reported.end.code, reported.end.why);
+        happened = true;
+    }
+    return happened;
+}
+
+bool TcpWire::can_report(const Loss& loss) { return !loss.end.by_peer || peer(loss.lane_id.pe).incoming == 0; }
+
+bool TcpWire::prepare_to_wait(network::WakeEvents /*what*/) {
+    return completions_.empty() && std::ranges::none_of(losses_, [this](const Loss& each) { return can_report(each); });
+}
+
+}  // namespace npushmem::tcp

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A wire over the kernel's TCP, without a library. Writes and reads name the peer's registered memory, and the peer's
+// process carries them out: data goes from the caller's memory into the kernel, and from the kernel to its place.
+// Frames of one lane take effect in the order of posting (Delivery::in_order).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/address.hpp"
+#include "core/base/poller.hpp"
+#include "core/base/sip_hash.hpp"
+#include "core/base/socket.hpp"
+#include "transports/network/target_handler.hpp"
+#include "transports/network/wire.hpp"
+#include "transports/tcp/connection.hpp"
+
+namespace npushmem::tcp {
+
+class TcpWire final : public network::Wire, private ConnectionOwner {
+public:
+    // Listens on this address; port 0: the kernel chooses. `npes`: peers are 0 to npes - 1.
+    static Result<std::unique_ptr<network::Wire>> open(const Address& where, int my_pe, int npes);
+    ~TcpWire() override;
+
+    Result<Bytes> address() override;
+    Result<std::string> route_to(int pe, std::span<const std::byte> address) override;
+    Status add_peer(int pe, std::span<const std::byte> address) override;
+    Result<network::WireMemory> register_memory(void* base, std::uint64_t bytes) override;
+    void deregister_memory(std::uint64_t number) override;
+    Result<std::uint64_t> import_key(int pe, std::span<const std::byte> key) override;
+    void release_key(std::uint64_t /*key*/) override {}
+
+    Code write(const network::RemoteAddress& to, const void* from, std::uint64_t bytes,
+               network::WireContext& context) override;
+    Code read(const network::RemoteAddress& from, void* to, std::uint64_t bytes,
+              network::WireContext& context) override;
+    Code write_signal(const network::RemoteAddress& to, const void* from, std::uint64_t bytes,
+                      const network::RemoteAddress& at, std::uint64_t signal, network::WireContext& context) override;
+    Code send(network::LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) override;
+    [[nodiscard]] bool has_unsent_messages() const override;
+    [[nodiscard]] std::string last_error() const override { return last_error_; }
+    void forget(int pe) override;
+    void close(network::LaneId lane_id) override;
+
+    bool progress(network::WireListener& listener) override;
+    [[nodiscard]] int descriptor() const override { return poller_.fd(); }
+    bool prepare_to_wait(network::WakeEvents what) override;
+
+private:
+    using Owned = std::unique_ptr<Connection>;
+    struct PeerAddress {
+        Address address;
+        SipKey secret{};
+    };
+    struct Peer {
+        std::optional<PeerAddress> address;
+        std::vector<Owned> lanes;  // outgoing, by lane; null: not connected, or ended
+        int incoming = 0;          // open connections of the peer
+    };
+    struct Completion {
+        network::WireContext* context;
+        Code code;
+        std::string why;
+    };
+    // An outgoing connection that has ended. While an incoming connection of the peer is open, its goodbye may be
+    // under way there: then the end is not reported yet.
+    struct Loss {
+        network::LaneId lane_id;
+        Connection::End end;
+        std::vector<network::WireContext*> unfinished;
+    };
+
+    TcpWire(int my_pe, int npes) : my_pe_(my_pe), peers_(static_cast<std::size_t>(npes)) {}
+    Status listen(const Address& where);
+    [[nodiscard]] static std::optional<PeerAddress> decode(std::span<const std::byte> address);
+
+    [[nodiscard]] Peer& peer(int pe) { return peers_[static_cast<std::size_t>(pe)]; }
+    // The connection of the lane, opened if necessary. Null: sets `code`.
+    Connection* outgoing(network::LaneId lane_id, Code& code);
+    Code connect(network::LaneId lane_id);
+    void update_interest(Connection& connection);
+    bool accept_all();
+    void limit_strangers();
+    bool serve(std::uint64_t key, std::uint32_t events);
+    bool report(network::WireListener& listener);
+    [[nodiscard]] bool can_report(const Loss& loss);
+    template <class Wanted>
+    void drop_losses(const Wanted& wanted);
+
+    // As ConnectionOwner.
+    void greeted(Connection& connection, const Greeting& greeting) override;
+    // Moves the connection where nobody finds it, and records the loss of an outgoing one.
+    void ended(Connection& connection) override;
+    void arrived(std::span<const std::byte> message) override { listener_->arrived(message); }
+    void completed(network::WireContext& context, Code code, const std::string& why) override {
+        completions_.push_back({&context, code, why});
+    }
+    [[nodiscard]] const network::RegionTable& regions() const override { return regions_; }
+
+    int my_pe_;
+    Socket listener_socket_;
+    Address listening_at_;
+    SipKey secret_{};
+    Poller poller_;
+    std::vector<Peer> peers_;
+    std::vector<Owned> incoming_;
+    std::vector<Owned> ended_;  // destroyed at the end of progress: callers may still refer to them
+    bool accepts_ = true;       // false: there was no descriptor for a connection
+    network::RegionTable regions_;
+    std::vector<Completion> completions_;
+    std::vector<Loss> losses_;
+    std::vector<std::byte> scratch_;
+    network::WireListener* listener_ = nullptr;  // during progress
+    std::string last_error_;
+};
+
+}  // namespace npushmem::tcp
