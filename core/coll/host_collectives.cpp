@@ -84,6 +84,25 @@ Status read_other_parts(Group& group, const HostGrid& grid, std::uint64_t dest, 
     });
 }
 
+// The last member to read from is the one that waits: the others of a host wait only for the holder of the array, and
+// the holder for their reads.
+template <class Read>
+Status read_from_holder(HostSync& sync, Status done, int holder, bool is_holder, Read&& read_array) {
+    if (is_holder)
+        done = sync.announce(std::move(done));
+    else
+        done = sync.wait_for(std::move(done), holder);
+    sync.next_step();
+    if (done.ok()) done = read_array();
+    if (is_holder)
+        for (const int member : sync.members_on(sync.host())) done = sync.wait_for(std::move(done), member);
+    else
+        done = sync.announce(std::move(done));
+    sync.next_step();
+    sync.next_epoch(false);
+    return done;
+}
+
 // The root sends the array to one member of each other host, which the other members there read from.
 Status broadcast_undivided(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
                            bool to_root) {
@@ -92,15 +111,22 @@ Status broadcast_undivided(Group& group, std::uint64_t dest, std::uint64_t sourc
     const bool is_root = group.index() == root;
     const bool at_root = grid.own.host == of_root.host;
     const bool is_receiver = !at_root && grid.own.local_index == of_root.local_index;
+    const int holder = at_root ? root : grid.local_member(of_root.local_index);
+    const auto read_array = [&]() -> Status {
+        if (is_receiver || (is_root && !to_root)) return {};
+        return read(group, holder, at_root ? source : dest, local_address(group, dest), bytes);
+    };
     Steps steps(group);
     Status done = steps.prepare(1);
     if (is_root)
         for (const int host : other_hosts(grid))
             done = steps.send(std::move(done), host, dest, local_address(group, source), bytes);
+    if (HostSync* const sync = group.host_sync()) {
+        if (is_receiver) done = sync->receive(std::move(done), root);
+        return read_from_holder(*sync, std::move(done), holder, is_root || is_receiver, read_array);
+    }
     done = steps.settle(std::move(done), is_receiver ? std::vector{of_root.host} : std::vector<int>{}, false);
-    if (done.ok() && !is_receiver && (!is_root || to_root))
-        done = read(group, at_root ? root : grid.local_member(of_root.local_index), at_root ? source : dest,
-                    local_address(group, dest), bytes);
+    if (done.ok()) done = read_array();
     return steps.sync_host(std::move(done));
 }
 
