@@ -102,7 +102,7 @@ bool serves(coll::Method method, const MeasuredCollective& collective, std::size
         case Method::ring:
             if (!mapping.all)
                 return mapping.each_host && pes <= coll::LeaderExchange::max_members &&
-                       bytes <= coll::SmallExchange::largest_payload;
+                       bytes <= coll::LeaderExchange::broadcast_bytes;
             return pes > 1 && pes <= coll::BroadcastRing::max_members && bytes <= coll::BroadcastRing::payload_bytes;
         case Method::published: return bytes <= coll::Workspace::contribution_bytes;
         case Method::hosts: return mapping.hosts;

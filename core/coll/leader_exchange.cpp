@@ -9,8 +9,14 @@
 
 namespace npushmem::coll {
 
-LeaderExchange::LeaderExchange(Group& group, HostSync& sync, std::uint64_t at)
-    : group_(group), sync_(sync), at_(at), places_(static_cast<std::size_t>(group.size())) {
+LeaderExchange::LeaderExchange(Group& group, HostSync& sync, std::uint64_t at, std::uint64_t turn_bytes,
+                               std::uint64_t wide_turns_in_use)
+    : group_(group),
+      sync_(sync),
+      at_(at),
+      places_(static_cast<std::size_t>(group.size())),
+      turn_bytes_(turn_bytes),
+      wide_turns_(wide_turns_in_use) {
     std::uint64_t place = 0;
     for (int host = 0; host < sync.hosts(); ++host)
         for (const int member : sync.members_on(host)) places_[static_cast<std::size_t>(member)] = place++;
@@ -20,33 +26,39 @@ std::uint64_t LeaderExchange::max_payload(bool each) const {
     return each ? block_bytes(group_.size()) : payload_bytes(group_.size());
 }
 
-Status LeaderExchange::send_payloads(Status done, int host, std::uint64_t count, bool each) {
+std::uint64_t LeaderExchange::turn_for(std::uint64_t all_bytes) {
+    if (all_bytes <= turn_bytes_) return turn_at();
+    return at_ + HostSync::turns * room + wide_exchanges_++ % wide_turns_ * wide_room;
+}
+
+Status LeaderExchange::send_payloads(Status done, int host, std::uint64_t turn, std::uint64_t count, bool each) {
     const std::vector<int>& members = sync_.members_on(sync_.host());
     const std::uint64_t per_member = each ? places_.size() * count : count;
-    const std::uint64_t at = turn_at() + place_of(sync_.leader()) * per_member;
+    const std::uint64_t at = turn + place_of(sync_.leader()) * per_member;
     const std::byte* const payloads = local_address(group_, at);
     const int leader = sync_.leader_on(host);
     if (!each) return sync_.send(std::move(done), leader, at, payloads, members.size() * count);
-    std::array<std::byte, room> blocks;
-    std::uint64_t filled = 0;
+    blocks_.resize(members.size() * sync_.members_on(host).size() * count);
+    auto filled = blocks_.begin();
     for (std::size_t i = 0; i < members.size(); ++i)
         for (const int receiver : sync_.members_on(host)) {
             const std::byte* const from = payloads + i * per_member + static_cast<std::uint64_t>(receiver) * count;
-            std::copy_n(from, count, &blocks[filled]);
-            filled += count;
+            filled = std::copy_n(from, count, filled);
         }
-    return sync_.send(std::move(done), leader, at, blocks.data(), filled);
+    return sync_.send(std::move(done), leader, at, blocks_.data(), blocks_.size());
 }
 
 Status LeaderExchange::run(const std::byte* source, std::uint64_t count, bool each) {
     const int own = group_.index();
     const std::uint64_t per_member = each ? places_.size() * count : count;
-    const std::uint64_t turn = turn_at();  // which the exchange ends
+    const std::uint64_t turn = turn_for(places_.size() * per_member);  // before the exchange, which ends it
     Status done = sync_.broken();
     if (done.ok()) done = write(group_, sync_.leader(), turn + place_of(own) * per_member, source, per_member);
-    done = sync_.exchange(std::move(done),
-                          [&](Status so_far, int host) { return send_payloads(std::move(so_far), host, count, each); });
+    done = sync_.exchange(std::move(done), [&](Status so_far, int host) {
+        return send_payloads(std::move(so_far), host, turn, count, each);
+    });
     const std::uint64_t received_step = rounded_up(count, 16);
+    received_.resize(std::max<std::uint64_t>(received_.size(), places_.size() * received_step));
     set_received(received_.data(), received_step);
     // A message to another host has blocks for the members there, and not for all.
     const auto own_host = static_cast<std::uint64_t>(sync_.members_on(sync_.host()).size());

@@ -13,7 +13,7 @@ namespace npushmem::coll {
 // Every member sends to every other one.
 class SmallExchange {
 public:
-    static constexpr std::uint64_t largest_payload = 560;  // of any exchange
+    static constexpr std::uint64_t largest_payload = 4096;  // of any exchange
 
     SmallExchange() = default;
     SmallExchange(const SmallExchange&) = delete;

@@ -130,8 +130,11 @@ inline SmallExchange* lines_for(Group& group, std::uint64_t count, const Reducti
 inline Status combine_by_lines(Group& group, SmallExchange& lines, std::uint64_t dest, std::uint64_t source,
                                std::uint64_t count, bool each, const Reduction& how, int end) {
     if (Status done = lines.run(local_address(group, source), count * how.size, each); !done.ok()) return done;
-    alignas(64) std::array<std::byte, 2 * SmallExchange::largest_payload> result{};
-    if (end > 0) how.begin(result.data(), lines.of(0), count);
+    alignas(64) std::array<std::byte, 2 * SmallExchange::largest_payload> result;
+    if (end > 0)
+        how.begin(result.data(), lines.of(0), count);
+    else
+        std::memset(result.data(), 0, count * how.accumulator_size);
     for (int member = 1; member < end; ++member) how.kernel(result.data(), lines.of(member), count);
     how.finish(local_address(group, dest), result.data(), count);
     return {};

@@ -67,7 +67,8 @@ void Team::begin_library() {
     coll::LibraryTeam::Description description;
     for (int member = 0; member < size(); ++member) description.pes.push_back(members().at(member));
     // Slots are equal in size, so their numbers differ.
-    description.number = static_cast<std::uint32_t>(layout_.barrier_state() / TeamLayout::bytes(resources_.npes));
+    description.number = static_cast<std::uint32_t>(layout_.barrier_state() /
+                                                    TeamLayout::bytes(resources_.npes, resources_.layout.hosts() > 1));
     description.input = barrier_.selection_input();
     description.name = name_;
     library_ = std::make_unique<coll::LibraryTeam>(*resources_.collectives, *this, std::move(description),

@@ -27,8 +27,10 @@ namespace npushmem {
 //     offset 0                                        of a slot, all zero when a team begins
 //     | barrier state, for a team of all PEs | departed, entered | split_record 0 | split_record 1 | counts |
 //       workspace of the collectives | lines | ring | shrink_record 0 | shrink_record 1 |
+//       in a job of several hosts: host sync | leader exchange |
 //
-// Sizes are functions of the number of PEs alone. The world's `entered` and `counts` are in the control block instead.
+// Sizes are functions of the number of PEs and of this alone. The world's `entered` and `counts` are in the control
+// block instead.
 
 inline constexpr int max_teams = 256;  // at a time, including the predefined ones
 
@@ -51,7 +53,10 @@ public:
     TeamLayout(std::uint64_t offset, int npes)
         : offset_(offset), state_bytes_(barrier_bytes(npes)), shrink_record_bytes_(shrink_bytes(npes)) {}
     // Returns the size of a slot.
-    static std::uint64_t bytes(int npes) { return TeamLayout(0, npes).shrink_record(2) + shrink_bytes(npes) * 2; }
+    static std::uint64_t bytes(int npes, bool several_hosts) {
+        const TeamLayout slot(0, npes);
+        return several_hosts ? slot.leader_exchange() + coll::LeaderExchange::bytes : slot.host_sync();
+    }
 
     [[nodiscard]] std::uint64_t barrier_state() const { return offset_; }
     [[nodiscard]] std::uint64_t departed() const { return offset_ + state_bytes_; }
@@ -63,18 +68,16 @@ public:
     [[nodiscard]] std::uint64_t workspace() const { return counts() + sizeof(BarrierCounters); }
     [[nodiscard]] std::uint64_t lines() const { return workspace() + coll::Workspace::bytes; }
     [[nodiscard]] std::uint64_t ring() const { return lines() + coll::CacheLineExchange::bytes; }
-    // Instead of both, in a team of several hosts:
-    [[nodiscard]] std::uint64_t host_sync() const { return lines(); }
-    [[nodiscard]] std::uint64_t leader_exchange() const { return host_sync() + coll::HostSync::memory_bytes; }
     // See ShrinkRecords; the records of consecutive calls differ.
     static constexpr std::uint64_t shrink_header_bytes = 64;
     [[nodiscard]] std::uint64_t shrink_record(std::uint64_t call) const {
-        static_assert(coll::HostSync::memory_bytes + coll::LeaderExchange::bytes <=
-                      coll::CacheLineExchange::bytes + coll::BroadcastRing::bytes);
-        return ring() + coll::BroadcastRing::bytes + call % 2 * shrink_record_bytes_;
+        return shrink_records() + call % 2 * shrink_record_bytes_;
     }
+    [[nodiscard]] std::uint64_t host_sync() const { return shrink_records() + 2 * shrink_record_bytes_; }
+    [[nodiscard]] std::uint64_t leader_exchange() const { return host_sync() + coll::HostSync::memory_bytes; }
 
 private:
+    [[nodiscard]] std::uint64_t shrink_records() const { return ring() + coll::BroadcastRing::bytes; }
     static std::uint64_t barrier_bytes(int npes) { return (barrier::state_bytes(npes) + 63) / 64 * 64; }
     // A bit for each PE.
     static std::uint64_t shrink_bytes(int npes) {

@@ -36,7 +36,7 @@ TeamSlots::TeamSlots(const TeamResources& resources, std::uint64_t pool, std::ui
     : resources_(resources),
       pool_(pool),
       header_bytes_(header_bytes),
-      slot_bytes_(TeamLayout::bytes(resources.npes)),
+      slot_bytes_(TeamLayout::bytes(resources.npes, resources.layout.hosts() > 1)),
       count_(static_cast<int>(std::min<std::uint64_t>(max_teams, (pool_bytes - header_bytes) / slot_bytes_))),
       commit_(std::move(commit)),
       committed_(pool_bytes / CommitMap::unit) {

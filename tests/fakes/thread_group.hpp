@@ -25,7 +25,9 @@ struct ThreadGroupWorld {
 
     static constexpr std::uint64_t lines_at = room + coll::Workspace::bytes;
     static constexpr std::uint64_t ring_at = lines_at + coll::CacheLineExchange::bytes;
-    static constexpr std::uint64_t part = ring_at + coll::BroadcastRing::bytes;  // those of a HostSync fit too
+    static constexpr std::uint64_t part =
+        lines_at + std::max(coll::CacheLineExchange::bytes + coll::BroadcastRing::bytes,
+                            coll::HostSync::memory_bytes + coll::LeaderExchange::bytes);
 
     // `with_lines`: the group has a CacheLineExchange and a BroadcastRing, if possible.
     ThreadGroupWorld(int size, bool found, bool with_lines = true)

@@ -58,7 +58,9 @@ void load(std::span<std::byte> to, const std::byte* from) {
 
 }  // namespace
 
-bool Connection::greet(const Greeting& greeting) { return post(std::as_bytes(std::span(&greeting, 1)), {}); }
+bool Connection::send_handshake(const Handshake& handshake) {
+    return post(std::as_bytes(std::span(&handshake, 1)), {});
+}
 
 bool Connection::post(std::span<const std::byte> head, const Payload& payload) {
     if (!is_open()) return false;
@@ -138,7 +140,7 @@ bool Connection::receive(std::span<std::byte> scratch) {
 
 std::size_t Connection::bytes_needed(std::span<const std::byte> beginning) const {
     if (beginning.size() < sizeof(FrameHeader)) return sizeof(FrameHeader);
-    if (direction_ == Direction::incoming && !greeted_) return sizeof(Greeting);
+    if (direction_ == Direction::incoming && !has_handshake_) return sizeof(Handshake);
     const auto header = structure_at<FrameHeader>(beginning);
     const std::size_t fixed = sizeof header + (header.kind == FrameKind::write_signal ? sizeof(FrameSignal) : 0);
     if (header.kind == FrameKind::message) return fixed + std::min(header.bytes, std::uint64_t{max_message_bytes});
@@ -179,8 +181,8 @@ void Connection::consume_payload(std::span<const std::byte>& bytes) {
 }
 
 void Connection::handle(std::span<const std::byte> frame) {
-    if (direction_ == Direction::incoming && !std::exchange(greeted_, true)) {
-        return owner_.greeted(*this, structure_at<Greeting>(frame));
+    if (direction_ == Direction::incoming && !std::exchange(has_handshake_, true)) {
+        return owner_.handshake_received(*this, structure_at<Handshake>(frame));
     }
     const auto header = structure_at<FrameHeader>(frame);
     const std::span<const std::byte> rest = frame.subspan(sizeof header);

@@ -26,8 +26,8 @@ class Connection;
 class ConnectionOwner {
 public:
     virtual ~ConnectionOwner() = default;
-    // An incoming connection has received its greeting. The owner closes a stranger's.
-    virtual void greeted(Connection& connection, const Greeting& greeting) = 0;
+    // An incoming connection has received its handshake. The owner closes a stranger's.
+    virtual void handshake_received(Connection& connection, const Handshake& handshake) = 0;
     virtual void ended(Connection& connection) = 0;
     virtual void arrived(std::span<const std::byte> message) = 0;
     // An operation of this PE has ended.
@@ -50,7 +50,7 @@ public:
     }
 
     [[nodiscard]] Direction direction() const { return direction_; }
-    // Of an incoming connection: the peer that has opened it; pe is -1 before its greeting.
+    // Of an incoming connection: the peer that has opened it; pe is -1 before its handshake.
     [[nodiscard]] network::LaneId lane_id() const { return lane_id_; }
     void set_lane_id(network::LaneId lane_id) { lane_id_ = lane_id; }
     [[nodiscard]] const Socket& socket() const { return socket_; }
@@ -71,7 +71,7 @@ public:
     std::vector<network::WireContext*> take_unfinished();
 
     // These return false when the connection has ended.
-    bool greet(const Greeting& greeting);
+    bool send_handshake(const Handshake& handshake);
     bool send_message(std::span<const std::byte> head, std::span<const std::byte> rest);
     // `copied`: a write that cannot be sent at once is copied.
     bool write(const FrameHeader& header, const FrameSignal* signal, std::span<const std::byte> data, bool copied,
@@ -127,8 +127,8 @@ private:
     network::LaneId lane_id_;
     Socket socket_;
     SendQueue queue_;
-    bool connected_ = false;  // of an outgoing connection
-    bool greeted_ = false;    // of an incoming connection
+    bool connected_ = false;      // of an outgoing connection
+    bool has_handshake_ = false;  // of an incoming connection
     bool waits_for_room_ = false;
     std::deque<Read> reads_;  // in the order in which they are answered
     Bytes partial_;           // the beginning of a frame

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What travels on a connection: the greeting of the side that has connected, then frames in both directions. Layouts
+// What travels on a connection: the handshake of the side that has connected, then frames in both directions. Layouts
 // are fixed, in the sender's byte order; a receiver of the other byte order sees a wrong magic number.
 //
-//     from the side that has connected:  | Greeting 32 | frames ...
+//     from the side that has connected:  | Handshake 32 | frames ...
 //     a frame:                           | FrameHeader 32 | FrameSignal 24, of write_signal only | `bytes` of payload |
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace npushmem::tcp {
 
-struct Greeting {
+struct Handshake {
     static constexpr std::uint32_t magic_value = 0x4e505443;
     static constexpr std::uint16_t version_value = 1;
 
@@ -51,6 +51,6 @@ struct FrameSignal {
 // The maximum size of a message, headers included.
 inline constexpr std::size_t max_message_bytes = 4096;
 
-static_assert(sizeof(Greeting) == 32 && sizeof(FrameHeader) == 32 && sizeof(FrameSignal) == 24);
+static_assert(sizeof(Handshake) == 32 && sizeof(FrameHeader) == 32 && sizeof(FrameSignal) == 24);
 
 }  // namespace npushmem::tcp

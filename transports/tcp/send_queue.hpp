@@ -27,8 +27,8 @@ struct Payload {
 // Sends each frame at once if the socket has room, else keeps it, in order. One thread.
 class SendQueue {
 public:
-    // Sends the frame or keeps it. `head`: FrameHeader, and FrameSignal or Greeting. False: the socket has failed, with
-    // this errno in error().
+    // Sends the frame or keeps it. `head`: FrameHeader, and FrameSignal or Handshake. False: the socket has failed,
+    // with this errno in error().
     bool post(const Socket& socket, std::span<const std::byte> head, const Payload& payload);
     // Sends what fits. False: the socket has failed.
     bool flush(const Socket& socket);

@@ -28,7 +28,7 @@ constexpr std::size_t scratch_bytes = std::size_t{256} << 10;
 // Writes up to this size need no source after they are posted.
 constexpr std::size_t inject_bytes = 4096;
 // A stranger may connect and send nothing. Beyond this number the oldest such connection is closed.
-constexpr std::size_t max_without_greeting = 256;
+constexpr std::size_t max_without_handshake = 256;
 constexpr std::uint64_t listener_key = 0;  // of the poller; other keys are addresses of connections
 
 std::uint64_t key_of(const Connection& connection) { return reinterpret_cast<std::uintptr_t>(&connection); }
@@ -72,7 +72,7 @@ Status TcpWire::listen(const Address& where) {
     listening_at_ = listener_socket_.local_address();
     scratch_.resize(scratch_bytes);
     traits_.name = "tcp on " + listening_at_.host_text();
-    traits_.protocol = fmt::format("tcp {}", Greeting::version_value);
+    traits_.protocol = fmt::format("tcp {}", Handshake::version_value);
     traits_.delivery = network::Delivery::in_order;
     traits_.inject_bytes = inject_bytes;
     traits_.message_bytes = max_message_bytes;
@@ -164,11 +164,11 @@ Code TcpWire::connect(LaneId lane_id) {
                                              std::move(socket).value(), lane_id);
     Status watched = poller_.watch(made->socket().fd(), key_of(*made), EPOLLIN | EPOLLOUT);
     if (!watched.ok()) return last_error_ = watched.message(), watched.code();
-    Greeting greeting;
-    greeting.pe = my_pe_;
-    greeting.lane = lane_id.lane;
-    greeting.secret = there.address->secret;
-    (void)made->greet(greeting);  // kept until the connection is established
+    Handshake handshake;
+    handshake.pe = my_pe_;
+    handshake.lane = lane_id.lane;
+    handshake.secret = there.address->secret;
+    (void)made->send_handshake(handshake);  // kept until the connection is established
     (void)made->change_wait_for_room();
     there.lanes[lane_id.lane] = std::move(made);
     return Code::ok;
@@ -271,17 +271,17 @@ void TcpWire::ended(Connection& connection) {
     incoming_.erase(found);
 }
 
-void TcpWire::greeted(Connection& connection, const Greeting& greeting) {
-    const bool known = greeting.magic == Greeting::magic_value && greeting.version == Greeting::version_value &&
-                       equal_in_constant_time(greeting.secret, secret_) && greeting.pe >= 0 &&
-                       static_cast<std::size_t>(greeting.pe) < peers_.size();
+void TcpWire::handshake_received(Connection& connection, const Handshake& handshake) {
+    const bool known = handshake.magic == Handshake::magic_value && handshake.version == Handshake::version_value &&
+                       equal_in_constant_time(handshake.secret, secret_) && handshake.pe >= 0 &&
+                       static_cast<std::size_t>(handshake.pe) < peers_.size();
     if (!known) {
-        listener_->arrived(std::as_bytes(std::span(&greeting, 1)));  // unsigned bytes of a stranger, which are counted
+        listener_->arrived(std::as_bytes(std::span(&handshake, 1)));  // unsigned bytes of a stranger, which are counted
         connection.close({});
         return;
     }
-    connection.set_lane_id({greeting.pe, greeting.lane});
-    ++peer(greeting.pe).incoming;
+    connection.set_lane_id({handshake.pe, handshake.lane});
+    ++peer(handshake.pe).incoming;
 }
 
 bool TcpWire::accept_all() {
@@ -307,8 +307,8 @@ bool TcpWire::accept_all() {
 
 void TcpWire::limit_strangers() {
     const auto silent = [](const Owned& each) { return each->lane_id().pe < 0; };
-    if (incoming_.size() <= max_without_greeting) return;
-    if (static_cast<std::size_t>(std::ranges::count_if(incoming_, silent)) <= max_without_greeting) return;
+    if (incoming_.size() <= max_without_handshake) return;
+    if (static_cast<std::size_t>(std::ranges::count_if(incoming_, silent)) <= max_without_handshake) return;
     (*std::ranges::find_if(incoming_, silent))->close({});
 }
 

@@ -94,7 +94,7 @@ private:
     void drop_losses(const Wanted& wanted);
 
     // As ConnectionOwner.
-    void greeted(Connection& connection, const Greeting& greeting) override;
+    void handshake_received(Connection& connection, const Handshake& handshake) override;
     // Moves the connection where nobody finds it, and records the loss of an outgoing one.
     void ended(Connection& connection) override;
     void arrived(std::span<const std::byte> message) override { listener_->arrived(message); }

@@ -279,40 +279,40 @@ TEST_F(TcpWires, AddressesAndKeysThatAreNoneAreRefused) {
 }
 
 // A connection to PE 1 by hand.
-class Stranger {
+class ForeignClient {
 public:
-    explicit Stranger(const Bytes& address) {
+    explicit ForeignClient(const Bytes& address) {
         ByteReader in(address);
         socket_ = Socket::connect(Address::decode(in)).value();
-        in.bytes(greeting.secret);
-        greeting.pe = 0;
+        in.bytes(handshake.secret);
+        handshake.pe = 0;
     }
     void send(std::span<const std::byte> bytes) const {
         while (socket_.send(bytes).outcome == Transfer::Outcome::would_block) {
         }
     }
-    void greet() const { send(std::as_bytes(std::span(&greeting, 1))); }
+    void send_handshake() const { send(std::as_bytes(std::span(&handshake, 1))); }
     [[nodiscard]] bool is_closed() const {
         std::array<std::byte, 64> into;
         const auto outcome = socket_.receive(into).outcome;
         return outcome == Transfer::Outcome::end || outcome == Transfer::Outcome::failed;
     }
 
-    Greeting greeting;
+    Handshake handshake;
 
 private:
     Socket socket_;
 };
 
-TEST_F(TcpWires, AGreetingWithoutTheSecretIsAStrangers) {
+TEST_F(TcpWires, AHandshakeWithoutTheSecretIsRejected) {
     const Bytes address = pair.wires[1]->address().value();
     for (const int wrong : {0, 1, 2, 3}) {
-        Stranger stranger(address);
-        if (wrong == 0) stranger.greeting.secret[15] ^= std::byte{1};
-        if (wrong == 1) stranger.greeting.magic ^= 1;
-        if (wrong == 2) stranger.greeting.pe = 2;
-        if (wrong == 3) stranger.greeting.pe = -1;
-        stranger.greet();
+        ForeignClient stranger(address);
+        if (wrong == 0) stranger.handshake.secret[15] ^= std::byte{1};
+        if (wrong == 1) stranger.handshake.magic ^= 1;
+        if (wrong == 2) stranger.handshake.pe = 2;
+        if (wrong == 3) stranger.handshake.pe = -1;
+        stranger.send_handshake();
         EXPECT_TRUE(pair.until([&] { return stranger.is_closed(); })) << wrong;
     }
     // The transport counts them: they are not signed.
@@ -331,8 +331,8 @@ TEST_F(TcpWires, AFrameThatIsNoneEndsTheConnection) {
     bad[5].kind = FrameKind::message;
     bad[5].bytes = ~std::uint64_t{0};
     for (const FrameHeader& header : bad) {
-        Stranger stranger(address);
-        stranger.greet();
+        ForeignClient stranger(address);
+        stranger.send_handshake();
         stranger.send(std::as_bytes(std::span(&header, 1)));
         stranger.send(Bytes(2 * max_message_bytes));
         EXPECT_TRUE(pair.until([&] { return stranger.is_closed(); })) << static_cast<unsigned>(header.kind);
@@ -342,14 +342,14 @@ TEST_F(TcpWires, AFrameThatIsNoneEndsTheConnection) {
 
 // Frames arrive in any pieces.
 TEST_F(TcpWires, FramesMayArriveByteByByte) {
-    Stranger slow(pair.wires[1]->address().value());
+    ForeignClient slow(pair.wires[1]->address().value());
     const auto send_bytes = [&](std::span<const std::byte> bytes) {
         for (const std::byte& each : bytes) {
             slow.send({&each, 1});
             pair.drive();
         }
     };
-    send_bytes(std::as_bytes(std::span(&slow.greeting, 1)));
+    send_bytes(std::as_bytes(std::span(&slow.handshake, 1)));
     FrameHeader header;
     header.kind = FrameKind::message;
     header.bytes = 3;
@@ -371,9 +371,9 @@ TEST_F(TcpWires, FramesMayArriveByteByByte) {
 
 TEST_F(TcpWires, ConnectionsThatSendNothingAreLimited) {
     const Bytes address = pair.wires[1]->address().value();
-    std::vector<std::unique_ptr<Stranger>> silent;
+    std::vector<std::unique_ptr<ForeignClient>> silent;
     for (int i = 0; i < 260; ++i) {
-        silent.push_back(std::make_unique<Stranger>(address));
+        silent.push_back(std::make_unique<ForeignClient>(address));
         pair.drive();
     }
     EXPECT_TRUE(pair.until([&] { return silent.front()->is_closed(); }));
