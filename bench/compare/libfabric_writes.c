@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Half of a round trip of 8-byte writes (fi_writemsg) over libfabric's tcp;ofi_rxm, without npushmem: each side polls its
+ * completion queue until the word in its memory changes. `endpoints` 1: each process sends and receives with one endpoint;
+ * 2: with one for each, as npushmem's transport does. The client prints microseconds.
+ *     libfabric_writes <endpoints> <rounds> <interface> [<server's address>]
+ * Without an address it is the server. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { port = 7788 };
+
+struct Side {
+    char address[64];
+    uint64_t key;
+    uint64_t base;
+};
+
+static struct fid_domain* domain;
+static struct fid_cq* completions;
+static struct fid_av* addresses;
+static volatile uint64_t word;
+
+static void check(long result, const char* what) {
+    if (result == 0) return;
+    fprintf(stderr, "libfabric_writes: %s: %s\n", what, fi_strerror((int)-result));
+    exit(1);
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
+}
+
+static struct fid_ep* endpoint(struct fi_info* info) {
+    struct fid_ep* made = NULL;
+    check(fi_endpoint(domain, info, &made, NULL), "fi_endpoint");
+    check(fi_ep_bind(made, &addresses->fid, 0), "fi_ep_bind");
+    check(fi_ep_bind(made, &completions->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+    check(fi_enable(made), "fi_enable");
+    return made;
+}
+
+static void poll_completions(void) {
+    struct fi_cq_msg_entry entries[16];
+    (void)fi_cq_read(completions, entries, 16);
+}
+
+/* Over a socket: the sides exchange their addresses. */
+static struct Side exchange(const struct Side* mine, const char* server) {
+    const int on = 1;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
+    struct Side theirs;
+    int other = socket(AF_INET, SOCK_STREAM, 0);
+    at.sin_addr.s_addr = server != NULL ? inet_addr(server) : htonl(INADDR_ANY);
+    if (server != NULL) {
+        check(connect(other, (struct sockaddr*)&at, sizeof at), "connect");
+    } else {
+        setsockopt(other, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        check(bind(other, (struct sockaddr*)&at, sizeof at), "bind");
+        check(listen(other, 1), "listen");
+        other = accept(other, NULL, NULL);
+    }
+    check(write(other, mine, sizeof *mine) != sizeof *mine, "write");
+    check(recv(other, &theirs, sizeof theirs, MSG_WAITALL) != sizeof theirs, "recv");
+    close(other);
+    return theirs;
+}
+
+static void put(struct fid_ep* from, fi_addr_t to, const struct Side* there, uint64_t value) {
+    struct iovec local = {&value, sizeof value};
+    struct fi_rma_iov remote = {there->base, sizeof value, there->key};
+    struct fi_msg_rma message = {.msg_iov = &local, .iov_count = 1, .addr = to, .rma_iov = &remote, .rma_iov_count = 1};
+    long posted;
+    while ((posted = fi_writemsg(from, &message, FI_COMPLETION | FI_INJECT)) == -FI_EAGAIN) poll_completions();
+    check(posted, "fi_writemsg");
+}
+
+int main(int argc, char** argv) {
+    if (argc < 4) return 1;
+    const long rounds = atol(argv[2]);
+    const char* const server = argc > 4 ? argv[4] : NULL;
+    struct fi_info *hints = fi_allocinfo(), *info = NULL;
+    hints->caps = FI_MSG | FI_RMA;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->addr_format = FI_SOCKADDR_IN;
+    hints->fabric_attr->prov_name = strdup("tcp;ofi_rxm");
+    hints->domain_attr->name = strdup(argv[3]);
+    check(fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info), "fi_getinfo");
+    struct fid_fabric* fabric = NULL;
+    struct fi_cq_attr queue = {.format = FI_CQ_FORMAT_MSG, .size = 1024, .wait_obj = FI_WAIT_NONE};
+    struct fi_av_attr table = {.type = FI_AV_TABLE};
+    struct fid_mr* memory = NULL;
+    check(fi_fabric(info->fabric_attr, &fabric, NULL), "fi_fabric");
+    check(fi_domain(fabric, info, &domain, NULL), "fi_domain");
+    check(fi_cq_open(domain, &queue, &completions, NULL), "fi_cq_open");
+    check(fi_av_open(domain, &table, &addresses, NULL), "fi_av_open");
+    struct fid_ep* const receiver = endpoint(info);
+    struct fid_ep* const sender = atoi(argv[1]) == 2 ? endpoint(info) : receiver;
+    check(fi_mr_reg(domain, (const void*)&word, sizeof word, FI_REMOTE_WRITE, 0, 1, 0, &memory, NULL), "fi_mr_reg");
+    struct Side mine = {.key = fi_mr_key(memory)};
+    size_t bytes = sizeof mine.address;
+    if ((info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0) mine.base = (uintptr_t)&word;
+    check(fi_getname(&receiver->fid, mine.address, &bytes), "fi_getname");
+    const struct Side theirs = exchange(&mine, server);
+    fi_addr_t to = FI_ADDR_UNSPEC;
+    check(fi_av_insert(addresses, theirs.address, 1, &to, 0, NULL) != 1, "fi_av_insert");
+    double begin = now();
+    for (long i = 1; i <= 2 * rounds; ++i) { /* the first half connects and warms up */
+        if (server != NULL) put(sender, to, &theirs, (uint64_t)i);
+        while (word < (uint64_t)i) poll_completions();
+        if (server == NULL) put(sender, to, &theirs, (uint64_t)i);
+        if (i == rounds) begin = now();
+    }
+    if (server != NULL) printf("%.3f\n", (now() - begin) / (double)rounds / 2);
+    for (const double end = now() + 1e5; now() < end;) poll_completions(); /* the other side's last write */
+    return 0;
+}
