@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Half of a round trip of 8-byte writes (fi_writemsg) over libfabric's tcp;ofi_rxm, without npushmem: each side polls its
- * completion queue until the word in its memory changes. `endpoints` 1: each process sends and receives with one endpoint;
- * 2: with one for each, as npushmem's transport does. The client prints microseconds.
+/* Half of a round trip of 8-byte writes (fi_writemsg) over libfabric's tcp;ofi_rxm, without npushmem: each side polls
+ * its completion queue until the word in its memory changes. The client prints microseconds.
+ *
  *     libfabric_writes <endpoints> <rounds> <interface> [<server's address>]
- * Without an address it is the server. */
+ *
+ * Endpoints: 1: each process sends and receives with one; 2: with one for each, as npushmem's transport does. Without
+ * an address it is the server. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <rdma/fabric.h>

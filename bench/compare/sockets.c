@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel's TCP takes without a library, between two processes that poll: half of a round trip of 40 bytes, a put of
- * 8 bytes with its header, and a stream into memory, ended by an answer. The client prints one number.
- *     sockets latency <rounds> [<server's address>]                     microseconds one way
- *     sockets stream <rounds> <bytes at a time> [<server's address>]    nanoseconds of a byte
+/* What the kernel's TCP takes without a library, between two processes that poll. latency: half of a round trip of 40
+ * bytes, as a put of 8 bytes has with its header; microseconds. stream: the time of a byte of a stream into memory that
+ * an answer ends; nanoseconds. The client prints it.
+ *
+ *     sockets latency <rounds> [<server's address>]
+ *     sockets stream <rounds> <bytes at a time> [<server's address>]
+ *
  * Without an address it is the server. */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -103,6 +103,12 @@ Address Address::with_port(std::uint16_t port) const {
     return copy;
 }
 
+Address Address::over_interface_of(const Address& local) const {
+    Address copy = *this;
+    if (family_ == Family::v6 && is_link_local()) copy.scope_ = local.scope_;
+    return copy;
+}
+
 bool Address::is_loopback() const {
     if (family_ == Family::v4) return host_[0] == std::byte{127};
     std::array<std::byte, 16> one{};

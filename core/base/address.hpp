@@ -42,6 +42,8 @@ public:
     [[nodiscard]] bool given() const { return family_ != Family::none; }
     [[nodiscard]] std::uint16_t port() const { return port_; }
     [[nodiscard]] Address with_port(std::uint16_t port) const;
+    // A link-local IPv6 address, reached over the interface of an address of this host.
+    [[nodiscard]] Address over_interface_of(const Address& local) const;
     [[nodiscard]] bool is_loopback() const;
     [[nodiscard]] bool is_link_local() const;
     // What parse() accepts.

@@ -248,8 +248,7 @@ constexpr ConfigRow rows[] = {
      "has one",
      any<&S::remote_transport>},
     {"REMOTE_ORDER", "verbs,tcp,ucx,libfabric", "ordered list", "transport",
-     "transports that REMOTE_TRANSPORT=auto tries, in this order; a job starts faster over ucx than over libfabric",
-     any<&S::remote_order>},
+     "transports that REMOTE_TRANSPORT=auto tries, in this order", any<&S::remote_order>},
     {"IB_ENABLE_IBGDA", "auto", "auto or bool", "transport",
      "1: each core of a kernel calls the transports to other hosts itself, over its own queues; 0: cores pass "
      "requests to a proxy thread; auto: 0 if every PE has a CPU for its proxy",

@@ -80,7 +80,7 @@ Result<Socket> Socket::connect(const Address& where) {
     sockaddr_storage kernel_form;
     const socklen_t length = where.fill(kernel_form);
     if (::connect(made.fd(), reinterpret_cast<const sockaddr*>(&kernel_form), length) != 0 && errno != EINPROGRESS)
-        return failed("connect to", where);
+        return Status{Code::unreachable, failed("connect to", where).message()};
     return made;
 }
 

@@ -32,7 +32,8 @@ public:
 
     // Binds and listens with the largest backlog that the kernel grants; port 0: the kernel chooses.
     static Result<Socket> listen(const Address& where);
-    // Begins to connect. The socket is writable when it is done; then call connect_error().
+    // Begins to connect. The socket is writable when it is done; then call connect_error(). Code::unreachable: there is
+    // no way to the address; Code::system: there is no socket.
     static Result<Socket> connect(const Address& where);
 
     // Accepts the next connection; an invalid socket and errno in `error` if there is none.

@@ -102,8 +102,7 @@ bool BackoffState::step_slow_path() { return stage_ == Stage::yield ? yield() : 
 
 bool BackoffState::yield() {
     waiter_.os_.yield();
-    const bool checks = has_progress() || steps_.yields % yields_per_check == 0;
-    ++steps_.yields;
+    const bool checks = ++steps_.yields % yields_per_check == 0 || has_progress();
     return !checks || check_clock();
 }
 

@@ -43,7 +43,8 @@ bool DeliveryOrder::poll_delivery(Flow& flow, bool writes, bool requests) {
 bool DeliveryOrder::may_post_after_fence(Flow& flow, PostKind kind) {
     const bool request = kind == PostKind::request;
     const bool overtaken = !ordered() || flow.signals > 0 || !wire_->in_order(flow.lane_id);
-    if (!overtaken && (request || wire_->traits().messages_in_order)) return true;
+    if (!overtaken && (request || (wire_->traits().messages_in_order && !lanes_.has_backlog(flow.lane_id))))
+        return true;
     if (!poll_delivery(flow, overtaken, !request)) return false;
     flow.fenced = request && flow.unhandled;
     return true;

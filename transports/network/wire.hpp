@@ -93,6 +93,10 @@ public:
     virtual void arrived(std::span<const std::byte> message) = 0;
     // Reports a lost lane. The whole peer is lost when this is lane 0 or when the code says so.
     virtual void lost(LaneId lane_id, Code code, const std::string& why) = 0;
+    // The peer has closed its transport normally, and what it sent has arrived.
+    virtual void closed(int /*pe*/) {}
+    // The peer is alive: something of it has arrived, which need not be a message.
+    virtual void active(int /*pe*/) {}
 };
 
 // A port of this PE or of a peer.

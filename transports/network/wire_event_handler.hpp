@@ -30,6 +30,8 @@ public:
     void completed(WireContext& context, Code code, const std::string& why) override;
     void arrived(std::span<const std::byte> message) override;
     void lost(LaneId lane_id, Code code, const std::string& why) override;
+    void closed(int pe) override { forget(pe); }
+    void active(int pe) override { peers_.record_activity(pe); }
     // The peer has died or left, as the caller knows: ends its operations and its connection. Reports an event only if
     // operations were under way.
     void forget(int pe) { forget(pe, {}); }

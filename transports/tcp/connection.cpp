@@ -2,6 +2,7 @@
 #include "transports/tcp/connection.hpp"
 
 #include <fmt/format.h>
+#include <sys/epoll.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -63,8 +64,8 @@ bool Connection::send_handshake(const Handshake& handshake) {
 }
 
 bool Connection::post(std::span<const std::byte> head, const Payload& payload) {
-    if (!is_open()) return false;
-    if (!queue_.post(socket_, head, payload)) return fail_with(queue_.error()), false;
+    if (!is_open() || sending_failed_) return false;
+    if (!queue_.post(socket_, head, payload)) return fail_sending(queue_.error()), false;
     report_sent();
     return true;
 }
@@ -105,18 +106,16 @@ bool Connection::flush() {
         connected_ = true;
         queue_.set_connected();
     }
-    if (!queue_.flush(socket_)) {
-        fail_with(queue_.error());
-        return true;
-    }
+    const bool sent = queue_.flush(socket_);
     report_sent();
+    if (!sent) fail_sending(queue_.error());
     return true;
 }
 
 bool Connection::receive(std::span<std::byte> scratch) {
-    constexpr int rounds = 8;  // other connections get their turn
+    constexpr int rounds = 4;  // other connections get their turn
     bool happened = false;
-    for (int round = 0; round < rounds && is_open(); ++round) {
+    for (int round = 0; round < rounds && is_open() && accepts_frames(); ++round) {
         const bool direct = arriving_.left > 0 && arriving_.place != nullptr;
         std::array<iovec, 2> parts{iovec{arriving_.place, direct ? arriving_.left : 0},
                                    iovec{scratch.data(), scratch.size()}};
@@ -125,6 +124,7 @@ bool Connection::receive(std::span<std::byte> scratch) {
         if (got < 0) return fail_with(errno), true;
         if (got == 0) return fail(Code::peer_dead, "it has closed the connection", true), true;
         happened = true;
+        if (lane_id_.pe >= 0) owner_.active(lane_id_.pe);
         const auto bytes = static_cast<std::size_t>(got);
         const std::size_t placed = std::min<std::uint64_t>(bytes, parts[0].iov_len);
         if (direct) {
@@ -149,7 +149,7 @@ std::size_t Connection::bytes_needed(std::span<const std::byte> beginning) const
 }
 
 void Connection::consume(std::span<const std::byte> bytes) {
-    while (!bytes.empty() && is_open()) {
+    while (!bytes.empty() && is_open() && !refused_) {
         if (arriving_.left > 0) {
             consume_payload(bytes);
             continue;
@@ -208,6 +208,9 @@ void Connection::handle(std::span<const std::byte> frame) {
                                         "not registered, or no longer",
                                         header.bytes, header.offset));
             break;
+        case FrameKind::goodbye:
+            if (!of_target) return close({Code::peer_dead, "the peer has closed its transport", true, true});
+            break;
     }
     fail(Code::protocol, fmt::format("it has sent a frame of kind {} with {} bytes, which is not one of this version",
                                      static_cast<std::uint32_t>(header.kind), header.bytes));
@@ -220,12 +223,9 @@ void Connection::handle_write(const FrameHeader& header, std::span<const std::by
         arriving_.signal = structure_at<FrameSignal>(rest);
         rest = rest.subspan(sizeof(FrameSignal));
     }
-    if (arriving_.place == nullptr) {
-        arriving_.signal.reset();
-        if (!refuse(header.bytes, header.offset)) return;
-    }
+    if (arriving_.place == nullptr) return refuse(header.bytes, header.offset);
     if (rest.size() < header.bytes) return;  // the payload follows
-    if (arriving_.place != nullptr && header.bytes > 0) store(arriving_.place, rest);
+    if (header.bytes > 0) store(arriving_.place, rest);
     arriving_.left = 0;
     finish_arriving();
 }
@@ -251,7 +251,7 @@ void Connection::handle_read(const FrameHeader& header) {
 }
 
 void Connection::handle_data(const FrameHeader& header, std::span<const std::byte> data) {
-    const auto code = static_cast<Code>(header.code);
+    const auto code = header.code == 0 ? Code::ok : Code::range;  // the only failure
     const bool expected = !reads_.empty() && header.bytes == (code == Code::ok ? reads_.front().bytes : 0);
     if (!expected)
         return fail(Code::protocol,
@@ -280,28 +280,45 @@ void Connection::finish_arriving() {
     const FrameSignal& signal = *done.signal;
     std::byte* const word = owner_.regions().place(signal.region, signal.offset, sizeof signal.value);
     if (word != nullptr && apply_signal(word, signal.value, NPUSHMEM_SIGNAL_SET) == Code::ok) return;
-    (void)refuse(sizeof signal.value, signal.offset);
+    refuse(sizeof signal.value, signal.offset);
 }
 
-bool Connection::refuse(std::uint64_t bytes, std::uint64_t offset) {
+void Connection::refuse(std::uint64_t bytes, std::uint64_t offset) {
     FrameHeader refusal;
     refusal.kind = FrameKind::refusal;
     refusal.bytes = bytes;
     refusal.offset = offset;
-    return post(std::as_bytes(std::span(&refusal, 1)), {});
+    refused_ = true;
+    arriving_ = {};
+    partial_.clear();
+    (void)post(std::as_bytes(std::span(&refusal, 1)), {});
+}
+
+void Connection::send_goodbye() {
+    FrameHeader goodbye;
+    goodbye.kind = FrameKind::goodbye;
+    if (has_handshake_) (void)post(std::as_bytes(std::span(&goodbye, 1)), {});
+}
+
+std::uint32_t Connection::events() const {
+    return (accepts_frames() ? std::uint32_t{EPOLLIN} : 0U) | (has_unsent() ? std::uint32_t{EPOLLOUT} : 0U);
 }
 
 void Connection::leave_region(std::uint64_t region) {
     queue_.copy_answers_of(region);
-    if (arriving_.region != region || arriving_.of_read || arriving_.left == 0) return;
-    arriving_.place = nullptr;
-    arriving_.signal.reset();
-    (void)refuse(arriving_.left, 0);
+    if (arriving_.region == region && !arriving_.of_read && arriving_.left > 0) refuse(arriving_.left, 0);
 }
 
 void Connection::fail_with(int error) {
     const bool by_peer = error == ECONNRESET || error == EPIPE;
     fail(by_peer ? Code::peer_dead : Code::unreachable, std::strerror(error), by_peer);
+}
+
+void Connection::fail_sending(int error) {
+    if (error == ECONNRESET || error == EPIPE)
+        sending_failed_ = true;
+    else
+        fail_with(error);
 }
 
 void Connection::close(End end) {
@@ -312,9 +329,9 @@ void Connection::close(End end) {
     reads_.clear();
     arriving_ = {};
     partial_.clear();
-    socket_.finish();
-    socket_ = Socket();
-    owner_.ended(*this);
+    const Socket closing = std::exchange(socket_, Socket());
+    owner_.ended(*this, closing);
+    closing.finish();
 }
 
 std::vector<network::WireContext*> Connection::take_unfinished() { return std::exchange(unfinished_, {}); }

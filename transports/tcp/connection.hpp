@@ -2,10 +2,10 @@
 // One TCP connection to or from a peer.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,8 +28,10 @@ public:
     virtual ~ConnectionOwner() = default;
     // An incoming connection has received its handshake. The owner closes a stranger's.
     virtual void handshake_received(Connection& connection, const Handshake& handshake) = 0;
-    virtual void ended(Connection& connection) = 0;
+    // The connection has ended; its socket is closed next.
+    virtual void ended(Connection& connection, const Socket& socket) = 0;
     virtual void arrived(std::span<const std::byte> message) = 0;
+    virtual void active(int pe) = 0;
     // An operation of this PE has ended.
     virtual void completed(network::WireContext& context, Code code, const std::string& why) = 0;
     [[nodiscard]] virtual const network::RegionTable& regions() const = 0;
@@ -55,16 +57,23 @@ public:
     void set_lane_id(network::LaneId lane_id) { lane_id_ = lane_id; }
     [[nodiscard]] const Socket& socket() const { return socket_; }
     [[nodiscard]] bool is_open() const { return socket_.valid(); }
-    [[nodiscard]] bool has_unsent() const { return is_open() && !queue_.empty(); }
-    [[nodiscard]] bool has_room() const { return queue_.has_room() && reads_.size() < max_reads; }
-    // True once after has_unsent() has changed.
-    bool change_wait_for_room() { return std::exchange(waits_for_room_, has_unsent()) != has_unsent(); }
+    [[nodiscard]] bool has_unsent() const { return is_open() && !queue_.empty() && !sending_failed_; }
+    [[nodiscard]] bool has_room() const { return queue_.has_room() && reads_.size() < max_reads && !sending_failed_; }
+    [[nodiscard]] std::chrono::steady_clock::time_point begin() const { return begin_; }
+    // The events of the socket that it waits for, as for epoll. A peer that does not receive its answers is not served.
+    [[nodiscard]] std::uint32_t events() const;
+    // True if events() has changed since the last call.
+    bool take_change_of_events() {
+        const std::uint32_t wanted = events();
+        return std::exchange(last_events_, wanted) != wanted;
+    }
 
     // How the connection has ended. Only the first end counts.
     struct End {
         Code code = Code::ok;
         std::string why;
         bool by_peer = false;  // it has closed or reset the connection
+        bool normal = false;   // the peer has closed its transport
     };
     [[nodiscard]] const End& end() const { return end_; }
     // The operations that were under way when the connection ended.
@@ -77,8 +86,9 @@ public:
     bool write(const FrameHeader& header, const FrameSignal* signal, std::span<const std::byte> data, bool copied,
                network::WireContext& context);
     bool read(const FrameHeader& header, void* to, network::WireContext& context);
+    void send_goodbye();
 
-    // The socket may have become writable. True: something was sent.
+    // The socket may have become writable. True: it has connected, failed, or taken frames.
     bool flush();
     // Handles what has arrived, up to a limit, with the scratch memory. True: something has.
     bool receive(std::span<std::byte> scratch);
@@ -117,10 +127,14 @@ private:
     void handle_read(const FrameHeader& header);
     void handle_data(const FrameHeader& header, std::span<const std::byte> data);
     void finish_arriving();
-    // False: the connection has ended.
-    bool refuse(std::uint64_t bytes, std::uint64_t offset);
-    void fail(Code code, std::string why, bool by_peer = false) { close({code, std::move(why), by_peer}); }
+    void refuse(std::uint64_t bytes, std::uint64_t offset);
+    void fail(Code code, std::string why, bool by_peer = false) { close({code, std::move(why), by_peer, false}); }
     void fail_with(int error);
+    // What the peer sent before it ended is still received.
+    void fail_sending(int error);
+    [[nodiscard]] bool accepts_frames() const {
+        return direction_ == Direction::outgoing || queue_.has_room() || sending_failed_;
+    }
 
     ConnectionOwner& owner_;
     Direction direction_;
@@ -129,7 +143,10 @@ private:
     SendQueue queue_;
     bool connected_ = false;      // of an outgoing connection
     bool has_handshake_ = false;  // of an incoming connection
-    bool waits_for_room_ = false;
+    bool sending_failed_ = false;
+    bool refused_ = false;  // a write: later frames are dropped, until the peer closes the connection
+    std::uint32_t last_events_ = 0;
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
     std::deque<Read> reads_;  // in the order in which they are answered
     Bytes partial_;           // the beginning of a frame
     Arriving arriving_;

@@ -31,7 +31,8 @@ enum class FrameKind : std::uint32_t {
     write_signal,  // a write, then a signal, which sets a word
     read,          // no payload: answered by data, in the order of the reads
     data,          // answer of a read; payload: the bytes read, none if it failed
-    refusal,       // answer of a write to memory that the receiver has not registered
+    refusal,       // answer of a write to memory that the receiver has not registered; it drops all later frames
+    goodbye,       // the receiver of operations closes its transport normally
 };
 
 struct FrameHeader {

@@ -31,7 +31,7 @@ Result<std::unique_ptr<Transport>> TcpTransport::open(const Host& host, const np
     if (!settings.ok()) return settings.status();
     const auto where = own_address(host);
     if (!where.ok()) return where.status();
-    auto wire = tcp::TcpWire::open(where.value(), params.pe, params.npes);
+    auto wire = tcp::TcpWire::open(where.value(), params.pe, params.npes, settings.value().lanes);
     if (!wire.ok()) return wire.status();
     return std::unique_ptr<Transport>(
         std::make_unique<TcpTransport>(host, params, std::move(wire).value(), settings.value()));
@@ -39,9 +39,8 @@ Result<std::unique_ptr<Transport>> TcpTransport::open(const Host& host, const np
 
 constexpr npushmem_config_row rows[] = {
     {"TCP_IFNAME", "", "string",
-     "network interfaces to use, as for NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME, for instance eth0; empty: the first that "
-     "is "
-     "up, preferably not the loopback interface"},
+     "network interface whose address a PE uses: the first that fits, as for NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME, for "
+     "instance eth0; empty: the first that is up, the loopback interface last"},
     {"TCP_FAMILY", "auto", "string", "auto: IPv4 first; AF_INET: IPv4; AF_INET6: IPv6"},
     {"TCP_PROGRESS_THREAD", "true", "bool",
      "a progress thread in each PE serves peers while the program computes; false: peers wait for the PE's next call"},

@@ -110,8 +110,11 @@ std::vector<network::WireContext*> SendQueue::drop() {
 void SendQueue::copy_answers_of(std::uint64_t region) {
     for (Frame& frame : frames_) {
         if (frame.region != region) continue;
-        frame.copy.assign(frame.data.begin(), frame.data.end());
+        const std::size_t done = std::max(frame.sent, frame.head_bytes) - frame.head_bytes;
+        const std::span<const std::byte> rest = frame.data.subspan(done);
+        frame.copy.assign(rest.begin(), rest.end());
         frame.data = frame.copy;
+        frame.sent -= done;
         frame.region = 0;
         copied_bytes_ += frame.copy.size();
     }

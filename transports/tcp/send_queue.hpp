@@ -36,8 +36,7 @@ public:
     void set_connected() { connected_ = true; }
 
     [[nodiscard]] bool empty() const { return frames_.empty(); }
-    // False: the caller should wait until frames have left. Answers are posted nevertheless: their number is limited by
-    // the peer's reads.
+    // False: the caller should wait until frames have left.
     [[nodiscard]] bool has_room() const { return frames_.size() < max_frames && copied_bytes_ < max_copied_bytes; }
     [[nodiscard]] int error() const { return error_; }
     // The contexts of frames that have been sent since the last call.

@@ -27,16 +27,21 @@ namespace {
 constexpr std::size_t scratch_bytes = std::size_t{256} << 10;
 // Writes up to this size need no source after they are posted.
 constexpr std::size_t inject_bytes = 4096;
-// A stranger may connect and send nothing. Beyond this number the oldest such connection is closed.
-constexpr std::size_t max_without_handshake = 256;
+// A stranger may connect and send nothing: so many such connections fit beside those of all peers. Then the old ones
+// are closed, and others wait in the kernel's queue.
+constexpr std::size_t max_strangers = 256;
+constexpr std::chrono::seconds max_silence{30};
+constexpr std::chrono::seconds max_deferral{1};
 constexpr std::uint64_t listener_key = 0;  // of the poller; other keys are addresses of connections
 
 std::uint64_t key_of(const Connection& connection) { return reinterpret_cast<std::uintptr_t>(&connection); }
 
-// The transport's own time-outs find peers that do not answer; a stopped peer may take longer than the socket's.
-void remove_time_limit(const Socket& socket) {
-    const unsigned none = 0;
+// The user decides how long a peer may be silent. The kernel's probes of idle connections would end those of a job, if
+// a busy host loses some.
+void disable_time_limits(const Socket& socket) {
+    const int none = 0;
     (void)::setsockopt(socket.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &none, sizeof none);
+    (void)::setsockopt(socket.fd(), SOL_SOCKET, SO_KEEPALIVE, &none, sizeof none);
 }
 
 FrameHeader header_of(FrameKind kind, const RemoteAddress& place, std::uint64_t bytes) {
@@ -54,14 +59,19 @@ std::span<const std::byte> data_of(const void* from, std::uint64_t bytes) {
 
 }  // namespace
 
-Result<std::unique_ptr<network::Wire>> TcpWire::open(const Address& where, int my_pe, int npes) {
-    std::unique_ptr<TcpWire> wire(new TcpWire(my_pe, npes));
+TcpWire::TcpWire(int my_pe, int npes, std::uint32_t lanes)
+    : my_pe_(my_pe),
+      peers_(static_cast<std::size_t>(npes)),
+      max_unknown_(static_cast<std::size_t>(npes) * lanes + max_strangers) {}
+
+Result<std::unique_ptr<network::Wire>> TcpWire::open(const Address& where, int my_pe, int npes, std::uint32_t lanes) {
+    std::unique_ptr<TcpWire> wire(new TcpWire(my_pe, npes, lanes));
     if (Status s = wire->listen(where); !s.ok()) return s;
     return std::unique_ptr<network::Wire>(std::move(wire));
 }
 
 Status TcpWire::listen(const Address& where) {
-    (void)ensure_file_limit(4 * peers_.size() + 256);  // two connections per peer, and the program's own files
+    (void)ensure_file_limit(2 * max_unknown_);  // two connections for each lane, and the program's own files
     if (Status s = fill_random(secret_); !s.ok()) return s;
     auto poller = Poller::open();
     if (!poller.ok()) return poller.status();
@@ -87,7 +97,11 @@ TcpWire::~TcpWire() {
     for (Peer& each : peers_)
         for (const Owned& lane : each.lanes)
             if (lane) lane->close({});
-    while (!incoming_.empty()) incoming_.back()->close({});
+    while (!incoming_.empty()) {
+        Connection& last = *incoming_.back();
+        last.send_goodbye();
+        last.close({});
+    }
 }
 
 Result<Bytes> TcpWire::address() {
@@ -108,9 +122,18 @@ std::optional<TcpWire::PeerAddress> TcpWire::decode(std::span<const std::byte> a
 
 Result<std::string> TcpWire::route_to(int pe, std::span<const std::byte> address) {
     const auto there = decode(address);
-    if (there) return fmt::format("tcp {} -> {}", listening_at_.host_text(), there->address.host_text());
-    return Status{Code::protocol,
-                  fmt::format("PE {} sent {} bytes, which are not an address of tcp", pe, address.size())};
+    if (!there)
+        return Status{Code::protocol,
+                      fmt::format("PE {} sent {} bytes, which are not an address of tcp", pe, address.size())};
+    const std::string route = fmt::format("{} -> {}", listening_at_.host_text(), there->address.host_text());
+    if (there->address.family() != listening_at_.family())
+        return Status{Code::unreachable,
+                      fmt::format("{} are addresses of different families: set NPUSHMEM_TCP_FAMILY", route)};
+    if (there->address.is_loopback() != listening_at_.is_loopback())
+        return Status{
+            Code::unreachable,
+            fmt::format("only one of {} is an address of the loopback interface: set NPUSHMEM_TCP_IFNAME", route)};
+    return "tcp " + route;
 }
 
 Status TcpWire::add_peer(int pe, std::span<const std::byte> address) {
@@ -118,6 +141,7 @@ Status TcpWire::add_peer(int pe, std::span<const std::byte> address) {
     if (!there)
         return {Code::protocol,
                 fmt::format("PE {} sent {} bytes, which are not an address of tcp", pe, address.size())};
+    there->address = there->address.over_interface_of(listening_at_);
     peer(pe).address = std::move(there);
     return {};
 }
@@ -132,7 +156,12 @@ Result<network::WireMemory> TcpWire::register_memory(void* base, std::uint64_t b
 
 void TcpWire::deregister_memory(std::uint64_t number) {
     regions_.erase(number);
-    for (const Owned& each : incoming_) each->leave_region(number);
+    std::vector<Connection*> open;
+    for (const Owned& each : incoming_) open.push_back(each.get());
+    for (Connection* each : open) {
+        each->leave_region(number);
+        update_interest(*each);
+    }
 }
 
 Result<std::uint64_t> TcpWire::import_key(int pe, std::span<const std::byte> key) {
@@ -158,27 +187,26 @@ Code TcpWire::connect(LaneId lane_id) {
     Peer& there = peer(lane_id.pe);
     if (!there.address) return last_error_ = "the peer has not been added", Code::state;
     auto socket = Socket::connect(there.address->address);
-    if (!socket.ok()) return last_error_ = socket.status().message(), Code::unreachable;
-    remove_time_limit(socket.value());
+    if (!socket.ok()) return last_error_ = socket.status().message(), socket.status().code();
+    disable_time_limits(socket.value());
     auto made = std::make_unique<Connection>(static_cast<ConnectionOwner&>(*this), Connection::Direction::outgoing,
                                              std::move(socket).value(), lane_id);
-    Status watched = poller_.watch(made->socket().fd(), key_of(*made), EPOLLIN | EPOLLOUT);
-    if (!watched.ok()) return last_error_ = watched.message(), watched.code();
     Handshake handshake;
     handshake.pe = my_pe_;
     handshake.lane = lane_id.lane;
     handshake.secret = there.address->secret;
     (void)made->send_handshake(handshake);  // kept until the connection is established
-    (void)made->change_wait_for_room();
+    (void)made->take_change_of_events();
+    Status watched = poller_.watch(made->socket().fd(), key_of(*made), made->events());
+    if (!watched.ok()) return last_error_ = watched.message(), watched.code();
     there.lanes[lane_id.lane] = std::move(made);
     return Code::ok;
 }
 
 // Frames that found no room wait for the socket.
 void TcpWire::update_interest(Connection& connection) {
-    if (!connection.is_open() || !connection.change_wait_for_room()) return;
-    const std::uint32_t room = connection.has_unsent() ? std::uint32_t{EPOLLOUT} : 0U;
-    poller_.modify(connection.socket().fd(), key_of(connection), EPOLLIN | room);
+    if (connection.is_open() && connection.take_change_of_events())
+        poller_.modify(connection.socket().fd(), key_of(connection), connection.events());
 }
 
 Code TcpWire::write(const RemoteAddress& to, const void* from, std::uint64_t bytes, WireContext& context) {
@@ -232,7 +260,8 @@ bool TcpWire::has_unsent_messages() const {
 }
 
 void TcpWire::forget(int pe) {
-    const Connection::End end{Code::peer_dead, "the peer is no longer used"};
+    const Connection::End end{Code::peer_dead, "the peer is no longer used", false, false};
+    peer(pe).forgotten = true;
     for (const Owned& lane : peer(pe).lanes)
         if (lane) lane->close(end);
     std::vector<Connection*> of_peer;
@@ -245,7 +274,7 @@ void TcpWire::forget(int pe) {
 void TcpWire::close(LaneId lane_id) {
     std::vector<Owned>& lanes = peer(lane_id.pe).lanes;
     if (lane_id.lane < lanes.size() && lanes[lane_id.lane])
-        lanes[lane_id.lane]->close({Code::system, "the lane is closed"});
+        lanes[lane_id.lane]->close({Code::system, "the lane is closed", false, false});
     drop_losses([lane_id](const Loss& loss) { return loss.lane_id == lane_id; });
 }
 
@@ -254,18 +283,21 @@ template <class Wanted>
 void TcpWire::drop_losses(const Wanted& wanted) {
     for (const Loss& loss : losses_)
         if (wanted(loss))
-            for (WireContext* context : loss.unfinished) completed(*context, Code::system, loss.end.why);
+            for (WireContext* context : loss.unfinished) completed(*context, loss.end.code, loss.end.why);
     std::erase_if(losses_, wanted);
 }
 
-void TcpWire::ended(Connection& connection) {
+// Closing alone does not remove the socket from the poller while a child of this process has it, too.
+void TcpWire::ended(Connection& connection, const Socket& socket) {
     const LaneId lane_id = connection.lane_id();
+    poller_.remove(socket.fd());
     if (connection.direction() == Connection::Direction::outgoing) {
         ended_.push_back(std::move(peer(lane_id.pe).lanes[lane_id.lane]));
-        losses_.push_back({lane_id, connection.end(), connection.take_unfinished()});
+        losses_.push_back(
+            {lane_id, connection.end(), connection.take_unfinished(), round_, Clock::now() + max_deferral});
         return;
     }
-    if (lane_id.pe >= 0) --peer(lane_id.pe).incoming;
+    --(lane_id.pe >= 0 ? peer(lane_id.pe).incoming : unknown_);
     const auto found = std::ranges::find(incoming_, &connection, &Owned::get);
     ended_.push_back(std::move(*found));
     incoming_.erase(found);
@@ -280,7 +312,9 @@ void TcpWire::handshake_received(Connection& connection, const Handshake& handsh
         connection.close({});
         return;
     }
+    if (peer(handshake.pe).forgotten) return connection.close({});
     connection.set_lane_id({handshake.pe, handshake.lane});
+    --unknown_;
     ++peer(handshake.pe).incoming;
 }
 
@@ -288,28 +322,39 @@ bool TcpWire::accept_all() {
     bool happened = false;
     for (;;) {
         int error = 0;
-        Socket socket = listener_socket_.accept(error);
+        const bool room = has_room_for_unknown();
+        Socket socket = room ? listener_socket_.accept(error) : Socket();
         if (!socket.valid()) {
-            // Without descriptors the connection stays in the kernel's queue: asking for it again at once is no use.
-            accepts_ = error != EMFILE && error != ENFILE;
+            // Connections without room or a descriptor stay in the kernel's queue: the poller would report them at
+            // once.
+            accepts_ = room && error != EMFILE && error != ENFILE;
             poller_.modify(listener_socket_.fd(), listener_key, accepts_ ? std::uint32_t{EPOLLIN} : 0U);
             return happened;
         }
         happened = true;
-        remove_time_limit(socket);
-        auto made = std::make_unique<Connection>(static_cast<ConnectionOwner&>(*this), Connection::Direction::incoming,
-                                                 std::move(socket), LaneId{});
-        if (!poller_.watch(made->socket().fd(), key_of(*made)).ok()) continue;
-        incoming_.push_back(std::move(made));
-        limit_strangers();
+        disable_time_limits(socket);
+        incoming_.push_back(std::make_unique<Connection>(static_cast<ConnectionOwner&>(*this),
+                                                         Connection::Direction::incoming, std::move(socket), LaneId{}));
+        ++unknown_;
+        Connection& made = *incoming_.back();
+        (void)made.take_change_of_events();
+        if (Status watched = poller_.watch(made.socket().fd(), key_of(made), made.events()); !watched.ok()) {
+            made.close({});
+            continue;
+        }
+        (void)made.receive(scratch_);  // its handshake, and often more
+        update_interest(made);
     }
 }
 
-void TcpWire::limit_strangers() {
-    const auto silent = [](const Owned& each) { return each->lane_id().pe < 0; };
-    if (incoming_.size() <= max_without_handshake) return;
-    if (static_cast<std::size_t>(std::ranges::count_if(incoming_, silent)) <= max_without_handshake) return;
-    (*std::ranges::find_if(incoming_, silent))->close({});
+bool TcpWire::has_room_for_unknown() {
+    if (unknown_ < max_unknown_) return true;
+    std::vector<Connection*> old;
+    const auto now = Clock::now();
+    for (const Owned& each : incoming_)
+        if (each->lane_id().pe < 0 && now - each->begin() > max_silence) old.push_back(each.get());
+    for (Connection* each : old) each->close({});
+    return unknown_ < max_unknown_;
 }
 
 bool TcpWire::serve(std::uint64_t key, std::uint32_t events) {
@@ -326,6 +371,7 @@ bool TcpWire::serve(std::uint64_t key, std::uint32_t events) {
 
 bool TcpWire::progress(network::WireListener& listener) {
     listener_ = &listener;
+    ++round_;
     std::array<epoll_event, 64> ready;
     const int count = ::epoll_wait(poller_.fd(), ready.data(), static_cast<int>(ready.size()), 0);
     bool happened = false;
@@ -340,6 +386,10 @@ bool TcpWire::progress(network::WireListener& listener) {
     return happened;
 }
 
+std::vector<TcpWire::Loss>::iterator TcpWire::next_loss() {
+    return std::ranges::find_if(losses_, [this](const Loss& each) { return can_report(each); });
+}
+
 // The listener's calls may add completions and losses, and remove losses.
 bool TcpWire::report(network::WireListener& listener) {
     bool happened = false;
@@ -347,23 +397,34 @@ bool TcpWire::report(network::WireListener& listener) {
         listener.completed(*each.context, each.code, each.why);
         happened = true;
     }
-    for (auto loss = std::ranges::find_if(losses_, [this](const Loss& each) { return can_report(each); });
-         loss != losses_.end();
-         loss = std::ranges::find_if(losses_, [this](const Loss& each) { return can_report(each); })) {
-        const Loss reported = std::move(*loss);
-        losses_.erase(loss);
-        for (WireContext* context : reported.unfinished)
-            listener.completed(*context, reported.end.code, reported.end.why);
-        listener.lost(reported.lane_id, reported.end.code, reported.end.why);
+    for (auto next = next_loss(); next != losses_.end(); next = next_loss()) {
+        const Loss loss = std::move(*next);
+        losses_.erase(next);
         happened = true;
+        if (loss.end.normal && loss.unfinished.empty()) {
+            listener.closed(loss.lane_id.pe);
+            continue;
+        }
+        for (WireContext* context : loss.unfinished) listener.completed(*context, loss.end.code, loss.end.why);
+        listener.lost(loss.lane_id, loss.end.code, loss.end.why);
     }
     return happened;
 }
 
-bool TcpWire::can_report(const Loss& loss) { return !loss.end.by_peer || peer(loss.lane_id.pe).incoming == 0; }
+// Not before all connections that were open at the end have been read: one more round, if their handshakes are known.
+bool TcpWire::can_report(const Loss& loss) const {
+    if (!loss.end.by_peer) return true;
+    const auto now = Clock::now();
+    if (now >= loss.deadline) return true;
+    const auto is_new = [now](const Owned& each) {
+        return each->lane_id().pe < 0 && now - each->begin() < max_deferral;
+    };
+    return round_ > loss.round && peers_[static_cast<std::size_t>(loss.lane_id.pe)].incoming == 0 &&
+           std::ranges::none_of(incoming_, is_new);
+}
 
 bool TcpWire::prepare_to_wait(network::WakeEvents /*what*/) {
-    return completions_.empty() && std::ranges::none_of(losses_, [this](const Loss& each) { return can_report(each); });
+    return completions_.empty() && next_loss() == losses_.end();
 }
 
 }  // namespace npushmem::tcp

@@ -4,6 +4,7 @@
 // Frames of one lane take effect in the order of posting (Delivery::in_order).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,8 +25,9 @@ namespace npushmem::tcp {
 
 class TcpWire final : public network::Wire, private ConnectionOwner {
 public:
-    // Listens on this address; port 0: the kernel chooses. `npes`: peers are 0 to npes - 1.
-    static Result<std::unique_ptr<network::Wire>> open(const Address& where, int my_pe, int npes);
+    // Listens on this address; port 0: the kernel chooses. `npes`: peers are 0 to npes - 1. `lanes`: the maximum per
+    // peer.
+    static Result<std::unique_ptr<network::Wire>> open(const Address& where, int my_pe, int npes, std::uint32_t lanes);
     ~TcpWire() override;
 
     Result<Bytes> address() override;
@@ -61,22 +63,26 @@ private:
     struct Peer {
         std::optional<PeerAddress> address;
         std::vector<Owned> lanes;  // outgoing, by lane; null: not connected, or ended
-        int incoming = 0;          // open connections of the peer
+        std::size_t incoming = 0;  // open connections of the peer
+        bool forgotten = false;
     };
     struct Completion {
         network::WireContext* context;
         Code code;
         std::string why;
     };
-    // An outgoing connection that has ended. While an incoming connection of the peer is open, its goodbye may be
-    // under way there: then the end is not reported yet.
+    using Clock = std::chrono::steady_clock;
+    // An outgoing connection that has ended. What the peer sent on its own connections may still have to be received,
+    // its goodbye among it: until then, for a second at most, its end is not reported.
     struct Loss {
         network::LaneId lane_id;
         Connection::End end;
         std::vector<network::WireContext*> unfinished;
+        std::uint64_t round;  // of progress
+        Clock::time_point deadline;
     };
 
-    TcpWire(int my_pe, int npes) : my_pe_(my_pe), peers_(static_cast<std::size_t>(npes)) {}
+    TcpWire(int my_pe, int npes, std::uint32_t lanes);
     Status listen(const Address& where);
     [[nodiscard]] static std::optional<PeerAddress> decode(std::span<const std::byte> address);
 
@@ -86,17 +92,20 @@ private:
     Code connect(network::LaneId lane_id);
     void update_interest(Connection& connection);
     bool accept_all();
-    void limit_strangers();
+    // True if there is room for one more connection without a handshake.
+    bool has_room_for_unknown();
     bool serve(std::uint64_t key, std::uint32_t events);
     bool report(network::WireListener& listener);
-    [[nodiscard]] bool can_report(const Loss& loss);
+    [[nodiscard]] bool can_report(const Loss& loss) const;
+    [[nodiscard]] std::vector<Loss>::iterator next_loss();
     template <class Wanted>
     void drop_losses(const Wanted& wanted);
 
     // As ConnectionOwner.
     void handshake_received(Connection& connection, const Handshake& handshake) override;
     // Moves the connection where nobody finds it, and records the loss of an outgoing one.
-    void ended(Connection& connection) override;
+    void ended(Connection& connection, const Socket& socket) override;
+    void active(int pe) override { listener_->active(pe); }
     void arrived(std::span<const std::byte> message) override { listener_->arrived(message); }
     void completed(network::WireContext& context, Code code, const std::string& why) override {
         completions_.push_back({&context, code, why});
@@ -111,7 +120,10 @@ private:
     std::vector<Peer> peers_;
     std::vector<Owned> incoming_;
     std::vector<Owned> ended_;  // destroyed at the end of progress: callers may still refer to them
-    bool accepts_ = true;       // false: there was no descriptor for a connection
+    bool accepts_ = true;       // false: there was no descriptor or no room for a connection
+    std::size_t unknown_ = 0;   // incoming connections without a handshake
+    std::size_t max_unknown_;
+    std::uint64_t round_ = 0;  // of progress
     network::RegionTable regions_;
     std::vector<Completion> completions_;
     std::vector<Loss> losses_;

@@ -26,10 +26,12 @@ struct RecordingListener : network::WireListener {
     void lost(network::LaneId lane_id, Code /*code*/, const std::string& why) override {
         losses.emplace_back(lane_id, why);
     }
+    void closed(int pe) override { closed_peers.push_back(pe); }
 
     std::vector<std::pair<network::WireContext*, Code>> completions;
     std::vector<Bytes> messages;
     std::vector<std::pair<network::LaneId, std::string>> losses;
+    std::vector<int> closed_peers;
 };
 
 class WirePair {

@@ -3,8 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -21,15 +27,80 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 Address loopback() { return Address::parse("127.0.0.1", 0).value(); }
 
 fakes::WirePair::Open open_in_turn() {
-    return [pe = 0]() mutable { return TcpWire::open(loopback(), pe++, 2); };
+    return [pe = 0]() mutable { return TcpWire::open(loopback(), pe++, 2, 1); };
+}
+
+std::size_t open_descriptors() {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
 // More than the sockets of both sides take.
 constexpr std::size_t much = std::size_t{32} << 20;
+
+// A connection to a PE by hand.
+class ForeignClient {
+public:
+    explicit ForeignClient(const Bytes& address) {
+        ByteReader in(address);
+        socket_ = Socket::connect(Address::decode(in)).value();
+        in.bytes(handshake.secret);
+        handshake.pe = 0;
+    }
+    void send(std::span<const std::byte> bytes) const {
+        while (socket_.send(bytes).outcome == Transfer::Outcome::would_block) {
+        }
+    }
+    void send_handshake() const { send(std::as_bytes(std::span(&handshake, 1))); }
+    // The server finds a reset.
+    void reset() {
+        const linger at_once{1, 0};
+        ::setsockopt(socket_.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+        socket_ = Socket();
+    }
+    [[nodiscard]] bool is_closed() const {
+        std::array<std::byte, 64> into;
+        const auto outcome = socket_.receive(into).outcome;
+        return outcome == Transfer::Outcome::end || outcome == Transfer::Outcome::failed;
+    }
+
+    Handshake handshake;
+
+private:
+    Socket socket_;
+};
+
+// A PE by hand, which accepts one connection.
+class ForeignServer {
+public:
+    ForeignServer() : listener_(Socket::listen(loopback()).value()) {}
+
+    [[nodiscard]] Bytes address() const {
+        ByteWriter out;
+        listener_.local_address().encode(out);
+        return out.bytes(SipKey{}).take();
+    }
+    [[nodiscard]] bool accept() {
+        int error = 0;
+        if (!connection_.valid()) connection_ = listener_.accept(error);
+        return connection_.valid();
+    }
+    // With a payload of 8 bytes.
+    void send(const FrameHeader& header) const {
+        (void)connection_.send(std::as_bytes(std::span(&header, 1)));
+        (void)connection_.send(Bytes(8));
+    }
+    void close() { connection_ = Socket(); }
+
+private:
+    Socket listener_;
+    Socket connection_;
+};
 
 class TcpWires : public ::testing::Test {
 protected:
@@ -52,8 +123,22 @@ protected:
         return pair.until([&] { return pair.notes[0].completions.size() >= operations; });
     }
 
+    // The first wire alone makes progress until the condition holds.
+    [[nodiscard]] bool alone_until(const std::function<bool()>& holds) {
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        while (!holds() && std::chrono::steady_clock::now() < deadline) (void)pair.wires[0]->progress(pair.notes[0]);
+        return holds();
+    }
+    // PE 0 has sent PE 1 a message, which has arrived.
+    void connect() {
+        ASSERT_EQ(pair.retry_until_posted([&] { return pair.wires[0]->send({1, 0}, Bytes(8), {}); }), Code::ok);
+        ASSERT_TRUE(pair.until([&] { return !pair.notes[1].messages.empty(); }));
+        pair.notes[1].messages.clear();
+    }
+
     fakes::WirePair pair{open_in_turn()};
     std::uint64_t number = 0;
+    std::size_t descriptors = open_descriptors();
 };
 
 TEST_F(TcpWires, HaveAConnectionForEachLane) { fakes::lanes_can_be_reopened(pair); }
@@ -170,10 +255,11 @@ TEST_F(TcpWires, AReadOfUnknownMemoryFails) {
 TEST_F(TcpWires, AWriteToUnknownMemoryEndsTheLane) {
     network::RemoteAddress nowhere = pair.place(2, 0);
     ++nowhere.key;
-    for (const std::size_t bytes : {std::size_t{8}, std::size_t{100'000}}) {
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{50}}) {
         const std::vector<std::byte> data(bytes, std::byte{1});
         WireContext context;
         ASSERT_EQ(write(nowhere, data, context), Code::ok);
+        ASSERT_EQ(write(pair.place(2, 1), data, context), Code::ok);  // later ones are dropped
         ASSERT_TRUE(pair.until([&] { return !pair.notes[0].losses.empty(); }));
         EXPECT_THAT(pair.notes[0].losses,
                     ElementsAre(Pair(network::LaneId{1, 2}, HasSubstr("it has refused " + std::to_string(bytes) +
@@ -210,36 +296,64 @@ TEST_F(TcpWires, DeregisteredMemoryIsNotAccessed) {
     EXPECT_THAT(pair.notes[0].losses, ElementsAre(Pair(network::LaneId{1, 0}, HasSubstr("it has refused"))));
 }
 
-// A PE says goodbye before it closes its connections.
-TEST_F(TcpWires, WhatAPeerSentArrivesBeforeItsLoss) {
-    const Bytes goodbye(16, std::byte{3});
+// PE 1's first connection to PE 0, with what it has sent there, and the end of PE 0's connection are found at once.
+TEST_F(TcpWires, WhatAPeerHasSentArrivesBeforeItsEnd) {
+    connect();
+    std::vector<std::byte> memory(std::size_t{3} << 20);  // more than a turn of receiving
+    const auto registered = pair.wires[0]->register_memory(memory.data(), memory.size());
     ASSERT_TRUE(pair.wires[1]->add_peer(0, pair.wires[0]->address().value()).ok());
-    ASSERT_EQ(pair.retry_until_posted([&] { return pair.wires[0]->send({1, 0}, goodbye, {}); }), Code::ok);
-    ASSERT_TRUE(pair.until([&] { return !pair.notes[1].messages.empty(); }));
-    ASSERT_EQ(pair.retry_until_posted([&] { return pair.wires[1]->send({0, 0}, goodbye, {}); }), Code::ok);
-    ASSERT_TRUE(pair.until([&] { return pair.notes[0].messages.size() == 1; }));
-    ASSERT_EQ(pair.wires[1]->send({0, 0}, goodbye, {}), Code::ok);
+    const network::RemoteAddress place{{0, 0}, pair.wires[1]->import_key(0, registered.value().key).value(), 0, 0};
+    const std::vector<std::byte> data(memory.size(), std::byte{5});
+    const Bytes last(16, std::byte{3});
+    WireContext context;
+    ASSERT_EQ(pair.wires[1]->write(place, data.data(), data.size(), context), Code::ok);
+    ASSERT_EQ(pair.wires[1]->send({0, 0}, last, {}), Code::ok);
+    // As far as the kernel takes it.
+    for (int i = 0; i < 1000 && pair.wires[1]->has_unsent_messages(); ++i) (void)pair.wires[1]->progress(pair.notes[1]);
+    if (pair.wires[1]->has_unsent_messages()) GTEST_SKIP() << "the kernel's buffers are smaller than 3 MiB";
     pair.wires[1].reset();
-    while (pair.notes[0].losses.empty()) {
+    while (pair.notes[0].closed_peers.empty() && pair.notes[0].losses.empty())
         (void)pair.wires[0]->progress(pair.notes[0]);
-        if (pair.notes[0].losses.empty()) continue;
-        EXPECT_THAT(pair.notes[0].messages, SizeIs(2));
-    }
-    EXPECT_THAT(pair.notes[0].losses,
-                ElementsAre(Pair(network::LaneId{1, 0}, HasSubstr("it has closed the connection"))));
+    EXPECT_THAT(pair.notes[0].messages, ElementsAre(last));
+    EXPECT_TRUE(memory == data);
+    EXPECT_THAT(pair.notes[0].closed_peers, ElementsAre(1));
+    EXPECT_THAT(pair.notes[0].losses, IsEmpty());
+}
+
+// It has sent PE 0 nothing, so no message of it announces its end.
+TEST_F(TcpWires, APeerThatOnlyServedClosesWithoutALoss) {
+    connect();
+    std::uint64_t word = 1;
+    WireContext got;
+    ASSERT_EQ(read(pair.place(0, 0), std::as_writable_bytes(std::span(&word, 1)), got), Code::ok);
+    ASSERT_TRUE(completes());
+    pair.wires[1].reset();
+    ASSERT_TRUE(alone_until([&] { return !pair.notes[0].closed_peers.empty(); }));
+    EXPECT_THAT(pair.notes[0].losses, IsEmpty());
 }
 
 TEST_F(TcpWires, OperationsOnALostConnectionFail) {
+    connect();
     std::uint64_t word = 1;
-    WireContext first;
-    ASSERT_EQ(write(pair.place(0, 0), std::as_bytes(std::span(&word, 1)), first), Code::ok);
-    ASSERT_TRUE(completes());
-    pair.notes[0].completions.clear();
     WireContext never;  // nobody answers it
     ASSERT_EQ(pair.wires[0]->read(pair.place(0, 0), &word, sizeof word, never), Code::ok);
     pair.wires[1].reset();
-    while (pair.notes[0].losses.empty()) (void)pair.wires[0]->progress(pair.notes[0]);
+    ASSERT_TRUE(alone_until([&] { return !pair.notes[0].losses.empty(); }));
     EXPECT_THAT(pair.notes[0].completions, ElementsAre(Pair(&never, Code::peer_dead)));
+}
+
+// While its own connection to this PE stays open, as that of a peer that closes a connection for an error.
+TEST_F(TcpWires, TheLossOfOneConnectionIsReportedWithinASecond) {
+    ForeignServer server;
+    ASSERT_TRUE(pair.wires[0]->add_peer(1, server.address()).ok());
+    ForeignClient client(pair.wires[0]->address().value());
+    client.handshake.pe = 1;
+    client.send_handshake();
+    ASSERT_EQ(pair.retry_until_posted([&] { return pair.wires[0]->send({1, 0}, Bytes(8), {}); }), Code::ok);
+    ASSERT_TRUE(alone_until([&] { return server.accept(); }));
+    server.close();
+    EXPECT_TRUE(alone_until([&] { return !pair.notes[0].losses.empty(); }));
+    EXPECT_FALSE(client.is_closed());
 }
 
 TEST_F(TcpWires, AForgottenPeersOperationsEndWithoutALoss) {
@@ -253,14 +367,21 @@ TEST_F(TcpWires, AForgottenPeersOperationsEndWithoutALoss) {
     pair.wires[0]->forget(1);
     pair.wires[0]->forget(1);
     (void)pair.wires[0]->progress(pair.notes[0]);
-    EXPECT_THAT(pair.notes[0].completions, SizeIs(2));
+    EXPECT_THAT(pair.notes[0].completions,
+                UnorderedElementsAre(Pair(&contexts[0], Code::peer_dead), Pair(&contexts[1], Code::peer_dead)));
     EXPECT_THAT(pair.notes[0].losses, IsEmpty());
+    pair.drive();
+    ForeignClient late(pair.wires[0]->address().value());  // of the forgotten peer
+    late.handshake.pe = 1;
+    late.send_handshake();
+    EXPECT_TRUE(alone_until([&] { return late.is_closed(); }));
+    EXPECT_THAT(pair.notes[0].messages, IsEmpty());
 }
 
 TEST_F(TcpWires, APeerWhoseProcessHasEndedIsUnreachable) {
     pair.wires[1].reset();
     ASSERT_EQ(pair.wires[0]->send({1, 0}, Bytes(8), {}), Code::ok);
-    while (pair.notes[0].losses.empty()) (void)pair.wires[0]->progress(pair.notes[0]);
+    ASSERT_TRUE(alone_until([&] { return !pair.notes[0].losses.empty(); }));
     EXPECT_THAT(pair.notes[0].losses,
                 ElementsAre(Pair(network::LaneId{1, 0}, HasSubstr("cannot connect: Connection refused"))));
 }
@@ -277,32 +398,6 @@ TEST_F(TcpWires, AddressesAndKeysThatAreNoneAreRefused) {
     EXPECT_EQ(pair.wires[0]->import_key(1, Bytes(7)).status().code(), Code::protocol);
     EXPECT_EQ(pair.wires[0]->send({1, 0}, Bytes(max_message_bytes + 1), {}), Code::argument);
 }
-
-// A connection to PE 1 by hand.
-class ForeignClient {
-public:
-    explicit ForeignClient(const Bytes& address) {
-        ByteReader in(address);
-        socket_ = Socket::connect(Address::decode(in)).value();
-        in.bytes(handshake.secret);
-        handshake.pe = 0;
-    }
-    void send(std::span<const std::byte> bytes) const {
-        while (socket_.send(bytes).outcome == Transfer::Outcome::would_block) {
-        }
-    }
-    void send_handshake() const { send(std::as_bytes(std::span(&handshake, 1))); }
-    [[nodiscard]] bool is_closed() const {
-        std::array<std::byte, 64> into;
-        const auto outcome = socket_.receive(into).outcome;
-        return outcome == Transfer::Outcome::end || outcome == Transfer::Outcome::failed;
-    }
-
-    Handshake handshake;
-
-private:
-    Socket socket_;
-};
 
 TEST_F(TcpWires, AHandshakeWithoutTheSecretIsRejected) {
     const Bytes address = pair.wires[1]->address().value();
@@ -340,6 +435,29 @@ TEST_F(TcpWires, AFrameThatIsNoneEndsTheConnection) {
     EXPECT_THAT(pair.notes[1].messages, IsEmpty());
 }
 
+TEST_F(TcpWires, AnAnswerThatIsNoneEndsTheConnection) {
+    std::uint64_t word = 3;
+    WireContext context;
+    std::vector<FrameHeader> bad(4);
+    bad[0].kind = FrameKind::data;  // of another size than was read
+    bad[0].bytes = 4;
+    bad[1].kind = FrameKind::message;
+    bad[2].kind = FrameKind::read;
+    bad[3].kind = FrameKind::write;
+    for (const FrameHeader& header : bad) {
+        ForeignServer server;
+        ASSERT_TRUE(pair.wires[0]->add_peer(1, server.address()).ok());
+        ASSERT_EQ(pair.wires[0]->read(pair.place(0, 0), &word, sizeof word, context), Code::ok);
+        ASSERT_TRUE(alone_until([&] { return server.accept(); }));
+        server.send(header);
+        ASSERT_TRUE(alone_until([&] { return !pair.notes[0].losses.empty(); }));
+        EXPECT_THAT(pair.notes[0].completions, ElementsAre(Pair(&context, Code::protocol)));
+        pair.notes[0].completions.clear();
+        pair.notes[0].losses.clear();
+    }
+    EXPECT_EQ(word, 3U);
+}
+
 // Frames arrive in any pieces.
 TEST_F(TcpWires, FramesMayArriveByteByByte) {
     ForeignClient slow(pair.wires[1]->address().value());
@@ -369,19 +487,60 @@ TEST_F(TcpWires, FramesMayArriveByteByByte) {
     EXPECT_THAT(pair.notes[1].messages, ElementsAre(Bytes(3, std::byte{8})));
 }
 
+// They wait in the kernel's queue, and no connection of the job is closed in favour of them.
 TEST_F(TcpWires, ConnectionsThatSendNothingAreLimited) {
     const Bytes address = pair.wires[1]->address().value();
+    ForeignClient peer(address);  // has connected, but makes no progress yet
     std::vector<std::unique_ptr<ForeignClient>> silent;
-    for (int i = 0; i < 260; ++i) {
-        silent.push_back(std::make_unique<ForeignClient>(address));
-        pair.drive();
+    for (int i = 0; i < 300; ++i) silent.push_back(std::make_unique<ForeignClient>(address));
+    for (int i = 0; i < 10; ++i) pair.drive();
+    peer.send_handshake();
+    FrameHeader header;
+    header.kind = FrameKind::message;
+    header.bytes = 3;
+    peer.send(std::as_bytes(std::span(&header, 1)));
+    peer.send(Bytes(3));
+    EXPECT_TRUE(pair.until([&] { return pair.notes[1].messages.size() == 1; }));
+    const std::size_t accepted = 2 * 1 + 256;  // PEs, lanes, strangers
+    EXPECT_EQ(open_descriptors() - descriptors, 2 * 301 - (301 - accepted) + 1);
+    for (const auto& each : silent) EXPECT_FALSE(each->is_closed());
+}
+
+// The connection of a process is also in the poller while a child of it is alive.
+TEST_F(TcpWires, AChildOfTheProcessKeepsNoConnectionInThePoller) {
+    connect();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        for (;;) ::pause();
     }
-    EXPECT_TRUE(pair.until([&] { return silent.front()->is_closed(); }));
-    EXPECT_FALSE(silent.back()->is_closed());
-    const std::uint64_t word = 7;  // peers are served nevertheless
-    WireContext context;
-    ASSERT_EQ(write(pair.place(0, 0), std::as_bytes(std::span(&word, 1)), context), Code::ok);
-    EXPECT_TRUE(pair.until([&] { return std::atomic_ref(pair.words[0]).load(std::memory_order_relaxed) == 7; }));
+    ASSERT_GT(child, 0);
+    pair.wires[0]->close({1, 0});
+    (void)pair.wires[0]->progress(pair.notes[0]);
+    pair.wires[1].reset();
+    for (int i = 0; i < 100; ++i) (void)pair.wires[0]->progress(pair.notes[0]);  // no event of the closed connection
+    EXPECT_EQ(::kill(child, SIGKILL), 0);
+    EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+}
+
+TEST_F(TcpWires, MemoryIsDeregisteredAfterItsPeersHaveEnded) {
+    std::vector<std::byte> memory(much);
+    const auto registered = pair.wires[1]->register_memory(memory.data(), memory.size());
+    const Bytes address = pair.wires[1]->address().value();
+    FrameHeader header;
+    header.kind = FrameKind::write;
+    header.bytes = much;
+    header.region = registered.value().number;
+    for (int i = 0; i < 3; ++i) {
+        ForeignClient peer(address);
+        peer.send_handshake();
+        peer.send(std::as_bytes(std::span(&header, 1)));
+        peer.send(Bytes(100, std::byte{1}));
+        ASSERT_TRUE(pair.until([&] { return memory[99] == std::byte{1}; }));
+        memory[99] = std::byte{0};
+        peer.reset();
+    }
+    pair.wires[1]->deregister_memory(registered.value().number);
+    pair.drive();
 }
 
 TEST_F(TcpWires, WakeAThreadThatWaitsForAnArrival) {
@@ -396,7 +555,7 @@ TEST_F(TcpWires, WakeAThreadThatWaitsForAnArrival) {
 }
 
 TEST(TcpWire, AnAddressThatThisHostLacksIsNamed) {
-    const auto wire = TcpWire::open(Address::parse("192.0.2.1", 0).value(), 0, 2);
+    const auto wire = TcpWire::open(Address::parse("192.0.2.1", 0).value(), 0, 2, 1);
     ASSERT_FALSE(wire.ok());
     EXPECT_THAT(wire.status().message(), AllOf(HasSubstr("192.0.2.1"), HasSubstr("Cannot assign")));
 }
