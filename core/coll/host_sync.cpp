@@ -20,9 +20,10 @@ HostSync::HostSync(HostSignals& signals, std::uint64_t at, std::vector<std::vect
 
 Outcome HostSync::outcome_of(const Status& done) const {
     if (done.ok()) return {};
-    if (done.code() != Code::peer_dead) return {Outcome::failed};
+    const bool has_left = !broken_.ok();
+    if (done.code() != Code::peer_dead) return {Outcome::failed, -1, has_left};
     const int dead = signals_.dead_pe();
-    return {Outcome::peer_dead, dead >= 0 ? dead : dead_pe_};
+    return {Outcome::peer_dead, dead >= 0 ? dead : dead_pe_, has_left};
 }
 
 Status HostSync::first_failure(Status done, const Result<Outcome>& others_outcome, int other) {
@@ -32,7 +33,13 @@ Status HostSync::first_failure(Status done, const Result<Outcome>& others_outcom
     }
     const Outcome& outcome = others_outcome.value();
     if (outcome.dead_pe >= 0) dead_pe_ = outcome.dead_pe;
-    if (!done.ok() || outcome.kind == Outcome::ok) return done;
+    if (outcome.kind == Outcome::ok) return done;
+    Status failure = failure_of(outcome, other);
+    if (outcome.has_left && broken_.ok()) broken_ = failure;
+    return done.ok() ? failure : done;
+}
+
+Status HostSync::failure_of(const Outcome& outcome, int other) {
     if (outcome.kind == Outcome::failed)
         return {Code::protocol, fmt::format("member {} of the team has failed in this call, and reports why", other)};
     if (outcome.dead_pe < 0)
@@ -50,17 +57,20 @@ Status HostSync::prepare(std::uint64_t epochs) {
 Status HostSync::send(Status done, int member, std::uint64_t offset, const void* source, std::uint64_t bytes) {
     const std::uint64_t signal_at = signal_of(index_);
     if (done.ok()) done = broken_;
-    if (done.ok()) done = signals_.put(member, offset, source, bytes, signal_at, epoch_ << 32);
-    if (!done.ok() && done.code() != Code::timeout)
-        (void)signals_.put(member, at_, nullptr, 0, signal_at, epoch_ << 32 | outcome_of(done).encoded());
+    const std::uint64_t signal = epoch_ << Outcome::bits;
+    if (done.ok()) done = signals_.put(member, offset, source, bytes, signal_at, signal);
+    // A wait that has exceeded the program's deadline is the end of all waits.
+    if (!done.ok() && broken_.code() != Code::timeout)
+        (void)signals_.put(member, at_, nullptr, 0, signal_at, signal | outcome_of(done).encoded());
     return done;
 }
 
 Status HostSync::receive(Status done, int sender) {
     if (!broken_.ok()) return done.ok() ? broken_ : done;
-    const auto signal = signals_.wait(signal_of(sender), epoch_ << 32, sender);
+    const auto signal = signals_.wait(signal_of(sender), epoch_ << Outcome::bits, sender);
     if (!signal.ok()) return first_failure(std::move(done), signal.status(), sender);
-    if (signal.value() >> 32 == epoch_) return first_failure(std::move(done), Outcome::decoded(signal.value()), sender);
+    if (signal.value() >> Outcome::bits == epoch_)
+        return first_failure(std::move(done), Outcome::decoded(signal.value()), sender);
     const Status gone{
         Code::protocol,
         fmt::format("member {} of the team has failed in an earlier call, and has left this one", sender)};
@@ -86,7 +96,10 @@ Status HostSync::sync_host(Status done) {
 }
 
 void HostSync::next_epoch(bool exchange) {
-    if (exchange) last_exchange_ = epoch_;
+    if (exchange) {
+        last_exchange_ = epoch_;
+        ++exchanges_;
+    }
     ++epoch_;
 }
 

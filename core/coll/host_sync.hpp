@@ -20,20 +20,28 @@ struct Outcome {
 
     Kind kind = ok;
     int dead_pe = -1;  // if known
+    // The member waits for nobody any more: who relies on it does not know either what the others do.
+    bool has_left = false;
 
-    // In 32 bits; 0: ok.
-    [[nodiscard]] std::uint64_t encoded() const { return kind | static_cast<std::uint32_t>(dead_pe + 1) << 2; }
-    static Outcome decoded(std::uint64_t bits) {
-        return {static_cast<Kind>(bits & 3U), static_cast<int>(static_cast<std::uint32_t>(bits) >> 2) - 1};
+    // The encoded form has so many bits; 0: ok.
+    static constexpr unsigned bits = 24;
+    [[nodiscard]] std::uint64_t encoded() const {
+        const auto dead = static_cast<std::uint64_t>(dead_pe + 1);
+        return kind | (has_left ? 4U : 0U) | (dead <= max_dead ? dead << 3 : 0);
     }
+    static Outcome decoded(std::uint64_t word) {
+        return {static_cast<Kind>(word & 3U), static_cast<int>(word >> 3 & max_dead) - 1, (word & 4U) != 0};
+    }
+
+private:
+    static constexpr std::uint64_t max_dead = (std::uint64_t{1} << (bits - 3)) - 1;
 };
 
 // The last step that a member has announced, and the last steps in which it has failed: a member that waits for one may
 // be some steps behind. Only a member that waits for nobody any more, since a wait of it has failed, is 14 steps ahead.
 // Two lines of shared memory, all zero at first.
 //
-//     0..15 a FutexCounter with the step | 16..127 for each of 14 turns: the step of a failure, 32 bits, and the
-//     outcome
+//     0..15 a FutexCounter with the step | 16..127 for each of 14 turns: the step of a failure, and the outcome
 class HostCounter {
 public:
     static constexpr std::uint64_t bytes = 128;
@@ -43,16 +51,15 @@ public:
     [[nodiscard]] FutexCounter counter() const { return FutexCounter(line_); }
     // Relaxed: the counter's store publishes it.
     void fail(std::uint64_t step, const Outcome& outcome) const {
-        failure(step).store(step << 32 | outcome.encoded(), std::memory_order_relaxed);
+        failure(step).store(step << Outcome::bits | outcome.encoded(), std::memory_order_relaxed);
     }
     [[nodiscard]] Outcome outcome(std::uint64_t step) const {
         const std::uint64_t word = failure(step).load(std::memory_order_relaxed);
-        return word >> 32 >= (step & 0xFFFFFFFFU) ? Outcome::decoded(word) : Outcome{};
+        return word >> Outcome::bits >= step ? Outcome::decoded(word) : Outcome{};
     }
-
-private:
     static constexpr std::uint64_t failures = (bytes - 16) / sizeof(std::uint64_t);
 
+private:
     [[nodiscard]] std::atomic_ref<std::uint64_t> failure(std::uint64_t step) const {
         return std::atomic_ref(reinterpret_cast<std::uint64_t*>(line_)[2 + step % failures]);
     }
@@ -88,12 +95,13 @@ public:
 // For one member; one thread at a time. All members make the same calls in the same order, also after a failure: a
 // member that cannot send reports that to the others, which return its failure. A member whose wait has failed no
 // longer knows what the others do. From then on it waits for nobody, and sends and announces nothing but the failure.
+// The same holds for a member that has received this failure.
 //
 //     of each member, all zero at first:
 //     | its HostCounter | `turns` turns of 8-byte signals |
 //
 // A turn has a signal for each member, or with more than `max_slots` members for each host. A signal is the number of
-// the epoch, times 2^32, plus the sender's Outcome.
+// the epoch, times 2^24, plus the sender's Outcome.
 //
 // A step is a point at which members of a host wait for each other. An epoch is the exchange of at most one message
 // from each member to each one on another host; where signals are for hosts, of at most one from each host to a member.
@@ -104,6 +112,9 @@ public:
 class HostSync {
 public:
     static constexpr std::uint64_t turns = 8;  // after 6 broadcasts comes an exchange
+    // A member that announces the end of an exchange may be two steps of each epoch ahead, and one of the next
+    // exchange.
+    static_assert(HostCounter::failures >= 2 * (turns - 2) + 2);
     static constexpr int max_slots = 128;
     static constexpr std::uint64_t memory_bytes = HostCounter::bytes + turns * max_slots * sizeof(std::uint64_t);
 
@@ -124,6 +135,8 @@ public:
     [[nodiscard]] int leader() const { return leader_on(host()); }
     // Returns the turn of the present epoch.
     [[nodiscard]] std::uint64_t turn() const { return epoch_ % turns_; }
+    // Returns the number of exchanges before the present epoch, equal on all members.
+    [[nodiscard]] std::uint64_t exchanges() const { return exchanges_; }
 
     // Returns the failure of an earlier wait of this member, after which it must not write to the others.
     [[nodiscard]] const Status& broken() const { return broken_; }
@@ -167,6 +180,7 @@ private:
     // Returns the first failure of this member and others.
     Status first_failure(Status done, const Result<Outcome>& others_outcome, int other);
     [[nodiscard]] Outcome outcome_of(const Status& done) const;
+    static Status failure_of(const Outcome& outcome, int other);
 
     HostSignals& signals_;
     std::uint64_t at_;
@@ -177,6 +191,7 @@ private:
     std::uint64_t turns_;
     std::uint64_t epoch_ = 1;
     std::uint64_t last_exchange_ = 0;
+    std::uint64_t exchanges_ = 0;
     Status broken_;     // a failed wait
     int dead_pe_ = -1;  // that another member has named
     std::uint64_t step_ = 1;

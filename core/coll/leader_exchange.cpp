@@ -26,9 +26,9 @@ std::uint64_t LeaderExchange::max_payload(bool each) const {
     return each ? block_bytes(group_.size()) : payload_bytes(group_.size());
 }
 
-std::uint64_t LeaderExchange::turn_for(std::uint64_t all_bytes) {
+std::uint64_t LeaderExchange::turn_for(std::uint64_t all_bytes) const {
     if (all_bytes <= turn_bytes_) return turn_at();
-    return at_ + HostSync::turns * room + wide_exchanges_++ % wide_turns_ * wide_room;
+    return at_ + HostSync::turns * room + sync_.exchanges() % wide_turns_ * wide_room;
 }
 
 Status LeaderExchange::send_payloads(Status done, int host, std::uint64_t turn, std::uint64_t count, bool each) {
@@ -38,14 +38,15 @@ Status LeaderExchange::send_payloads(Status done, int host, std::uint64_t turn, 
     const std::byte* const payloads = local_address(group_, at);
     const int leader = sync_.leader_on(host);
     if (!each) return sync_.send(std::move(done), leader, at, payloads, members.size() * count);
-    blocks_.resize(members.size() * sync_.members_on(host).size() * count);
+    const std::uint64_t bytes = members.size() * sync_.members_on(host).size() * count;
+    blocks_.resize(std::max<std::uint64_t>(blocks_.size(), bytes));
     auto filled = blocks_.begin();
     for (std::size_t i = 0; i < members.size(); ++i)
         for (const int receiver : sync_.members_on(host)) {
             const std::byte* const from = payloads + i * per_member + static_cast<std::uint64_t>(receiver) * count;
             filled = std::copy_n(from, count, filled);
         }
-    return sync_.send(std::move(done), leader, at, blocks_.data(), blocks_.size());
+    return sync_.send(std::move(done), leader, at, blocks_.data(), bytes);
 }
 
 Status LeaderExchange::run(const std::byte* source, std::uint64_t count, bool each) {

@@ -24,10 +24,11 @@ class LeaderExchange final : public SmallExchange, public SmallBroadcast {
 public:
     static constexpr int max_members = 64;
     static constexpr std::uint64_t room = 1280;  // of a turn
-    // Exchanges of larger payloads use the wide turns alternately: a member that begins the next one but one has waited
-    // for all in the one between.
+    // Exchanges of larger payloads, of groups with few members, use the wide turns alternately: two that use the same
+    // one have an exchange between them, in which each member has waited for all.
     static constexpr std::uint64_t wide_room = 16384;
     static constexpr std::uint64_t wide_turns = 2;
+    static constexpr int max_wide_members = 8;
     // Of each member, aligned to a line.
     static constexpr std::uint64_t bytes = HostSync::turns * room + wide_turns * wide_room;
     static constexpr std::uint64_t broadcast_bytes = 560;  // maximum
@@ -39,11 +40,11 @@ public:
 
     // The maxima for a group of that many members.
     static constexpr std::uint64_t payload_bytes(int members) {
-        return std::min(wide_room / static_cast<std::uint64_t>(members) / 16 * 16, largest_payload);
+        return std::min(room_for(members) / static_cast<std::uint64_t>(members) / 16 * 16, largest_payload);
     }
     static constexpr std::uint64_t block_bytes(int members) {
         const auto n = static_cast<std::uint64_t>(members);
-        return std::min(wide_room / n / n, largest_payload);
+        return std::min(room_for(members) / n / n, largest_payload);
     }
 
     [[nodiscard]] std::uint64_t max_payload(bool each) const override;
@@ -53,10 +54,11 @@ public:
     Status broadcast(const std::byte* source, std::byte* dest, std::uint64_t count, int root) override;
 
 private:
+    static constexpr std::uint64_t room_for(int members) { return members <= max_wide_members ? wide_room : room; }
     // Returns the offset of the present turn.
     [[nodiscard]] std::uint64_t turn_at() const { return at_ + sync_.turn() * room; }
     // Returns the turn of an exchange of that many bytes of all members.
-    std::uint64_t turn_for(std::uint64_t all_bytes);
+    [[nodiscard]] std::uint64_t turn_for(std::uint64_t all_bytes) const;
     // Returns how many payloads precede a member's.
     [[nodiscard]] std::uint64_t place_of(int member) const { return places_[static_cast<std::size_t>(member)]; }
     Status send_payloads(Status done, int host, std::uint64_t turn, std::uint64_t count, bool each);
@@ -67,7 +69,6 @@ private:
     std::vector<std::uint64_t> places_;  // by member
     std::uint64_t turn_bytes_;
     std::uint64_t wide_turns_;
-    std::uint64_t wide_exchanges_ = 0;
     std::vector<std::byte> blocks_;  // what a leader sends
     std::vector<std::byte> received_;
 };

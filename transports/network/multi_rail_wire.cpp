@@ -30,6 +30,11 @@ public:
             return wire_.lose_lane(lane_id, code, wire_.rails_.with_name(rail_, why));
         listener_.lost(lane_id, code, wire_.rails_.with_name(rail_, why));
     }
+    void closed(int pe) override {
+        if (rail_ == wire_.connections_.first(pe)) return listener_.closed(pe);
+        wire_.lose_rail({pe, rail_, wire_.rails_.with_name(rail_, "the peer has closed it")});
+    }
+    void active(int pe) override { listener_.active(pe); }
 
 private:
     MultiRailWire& wire_;

@@ -95,7 +95,7 @@ public:
     virtual void lost(LaneId lane_id, Code code, const std::string& why) = 0;
     // The peer has closed its transport normally, and what it sent has arrived.
     virtual void closed(int /*pe*/) {}
-    // The peer is alive: something of it has arrived, which need not be a message.
+    // The peer is alive: something of it has arrived, which need not be a message, or it has taken something.
     virtual void active(int /*pe*/) {}
 };
 
@@ -166,7 +166,8 @@ public:
     // ones may overtake some of them until these have completed.
     [[nodiscard]] virtual bool in_order(LaneId /*lane_id*/) const { return true; }
     // The peer, which may not have been added, is no longer used: its operations in flight complete soon, with any
-    // code, or not at all. May be called repeatedly, and from within progress.
+    // code, or not at all. What it has sent and has not arrived yet may be dropped. May be called repeatedly, and from
+    // within progress.
     virtual void forget(int /*pe*/) {}
     // For silent peers, when sends only return Code::again: starts to find out whether the peer's host refuses
     // connections to it, because its process has ended. Does not block.

@@ -106,7 +106,9 @@ bool Connection::flush() {
         connected_ = true;
         queue_.set_connected();
     }
-    const bool sent = queue_.flush(socket_);
+    bool moved = false;
+    const bool sent = queue_.flush(socket_, moved);
+    if (moved && lane_id_.pe >= 0) owner_.active(lane_id_.pe);  // it takes what may be a long put
     report_sent();
     if (!sent) fail_sending(queue_.error());
     return true;

@@ -61,7 +61,7 @@ void SendQueue::keep(std::span<const std::byte> head, const Payload& payload, st
     copied_bytes_ += frame.copy.size();
 }
 
-bool SendQueue::flush(const Socket& socket) {
+bool SendQueue::flush(const Socket& socket, bool& moved) {
     constexpr std::size_t at_once = 32;  // frames
     while (connected_ && !frames_.empty()) {
         std::array<iovec, 2 * at_once> parts;
@@ -77,6 +77,7 @@ bool SendQueue::flush(const Socket& socket) {
         }
         const ssize_t done = send_parts(socket, std::span(parts).first(count));
         if (done < 0) return error_ = static_cast<int>(-done), false;
+        moved = moved || done > 0;
         retire(static_cast<std::size_t>(done));
         if (static_cast<std::size_t>(done) < wanted) return true;
     }

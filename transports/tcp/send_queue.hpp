@@ -30,8 +30,8 @@ public:
     // Sends the frame or keeps it. `head`: FrameHeader, and FrameSignal or Handshake. False: the socket has failed,
     // with this errno in error().
     bool post(const Socket& socket, std::span<const std::byte> head, const Payload& payload);
-    // Sends what fits. False: the socket has failed.
-    bool flush(const Socket& socket);
+    // Sends what fits, and sets `moved` if that is something. False: the socket has failed.
+    bool flush(const Socket& socket, bool& moved);
     // Frames stay in the queue while the socket connects.
     void set_connected() { connected_ = true; }
 

@@ -319,15 +319,16 @@ void TcpWire::handshake_received(Connection& connection, const Handshake& handsh
 }
 
 bool TcpWire::accept_all() {
+    constexpr int at_once = 64;  // strangers may connect without end
     bool happened = false;
-    for (;;) {
+    for (int i = 0; i < at_once; ++i) {
         int error = 0;
         const bool room = has_room_for_unknown();
         Socket socket = room ? listener_socket_.accept(error) : Socket();
         if (!socket.valid()) {
             // Connections without room or a descriptor stay in the kernel's queue: the poller would report them at
             // once.
-            accepts_ = room && error != EMFILE && error != ENFILE;
+            accepts_ = room && (error == EAGAIN || error == EWOULDBLOCK || error == ECONNABORTED);
             poller_.modify(listener_socket_.fd(), listener_key, accepts_ ? std::uint32_t{EPOLLIN} : 0U);
             return happened;
         }
@@ -345,6 +346,7 @@ bool TcpWire::accept_all() {
         (void)made.receive(scratch_);  // its handshake, and often more
         update_interest(made);
     }
+    return happened;
 }
 
 bool TcpWire::has_room_for_unknown() {
@@ -424,7 +426,8 @@ bool TcpWire::can_report(const Loss& loss) const {
 }
 
 bool TcpWire::prepare_to_wait(network::WakeEvents /*what*/) {
-    return completions_.empty() && next_loss() == losses_.end();
+    const auto is_new = [this](const Loss& each) { return each.round == round_; };
+    return completions_.empty() && next_loss() == losses_.end() && std::ranges::none_of(losses_, is_new);
 }
 
 }  // namespace npushmem::tcp

@@ -27,7 +27,7 @@ public:
     }
     Result<std::uint64_t> wait(std::uint64_t signal_at, std::uint64_t least, int /*sender*/) override {
         const std::uint64_t word = words_[{own_, signal_at}];
-        if (word < least) return Status{Code::peer_dead, "PE 2 has died"};
+        if (word < least) return Status{failure, "PE 2 has died or is late"};
         return word;
     }
     Status announce(std::uint64_t /*counter_at*/, std::uint64_t step, const Outcome& outcome) override {
@@ -40,6 +40,7 @@ public:
     int dead_pe() override { return 2; }
 
     int payloads = 0;
+    Code failure = Code::peer_dead;  // of waits
 
 private:
     Words& words_;
@@ -97,9 +98,38 @@ TEST(HostSync, NamesThePeThatAnotherMemberHasFoundDead) {
 TEST(HostSync, AfterATimeoutSendsNoFailure) {
     ScriptedSignals::Words words;
     ScriptedSignals of_a(words, 0);
+    of_a.failure = Code::timeout;
     HostSync a(of_a, 0, {{0}, {1}}, 0);
-    EXPECT_EQ(a.send({Code::timeout, "too late"}, 1, 8192, nullptr, 0).code(), Code::timeout);
+    const Status late = a.receive({}, 1);
+    EXPECT_EQ(late.code(), Code::timeout);
+    words.clear();
+    EXPECT_EQ(a.send(late, 1, 8192, nullptr, 0).code(), Code::timeout);
     EXPECT_TRUE(words.empty());
+}
+
+// Of a silent peer, which is no wait of this member.
+TEST(HostSync, ATimeoutOfTheTransportIsReported) {
+    ScriptedSignals::Words words;
+    ScriptedSignals of_a(words, 0);
+    ScriptedSignals of_b(words, 1);
+    HostSync a(of_a, 0, {{0}, {1}}, 0);
+    HostSync b(of_b, 0, {{0}, {1}}, 1);
+    EXPECT_EQ(a.send({Code::timeout, "PE 2 is silent"}, 1, 8192, nullptr, 0).code(), Code::timeout);
+    EXPECT_EQ(b.receive({}, 0).code(), Code::protocol);
+    EXPECT_TRUE(b.broken().ok());
+}
+
+// It no longer waits for anybody, so it does not know who has left the epochs before.
+TEST(HostSync, WhoReliesOnAMemberThatHasLeftHasLeft) {
+    ScriptedSignals::Words words;
+    ScriptedSignals of_a(words, 0);
+    ScriptedSignals of_b(words, 1);
+    HostSync a(of_a, 0, {{0}, {1}, {2}}, 0);
+    HostSync b(of_b, 0, {{0}, {1}, {2}}, 1);
+    const Status dead = a.receive({}, 2);
+    EXPECT_EQ(a.send(dead, 1, 8192, nullptr, 0).code(), Code::peer_dead);
+    EXPECT_EQ(b.receive({}, 0).code(), Code::peer_dead);
+    EXPECT_EQ(b.broken().code(), Code::peer_dead);
 }
 
 TEST(HostCounter, KeepsTheLastFailures) {
@@ -107,11 +137,11 @@ TEST(HostCounter, KeepsTheLastFailures) {
     const HostCounter counter(line.data());
     EXPECT_EQ(counter.outcome(1).kind, Outcome::ok);
     counter.fail(3, {Outcome::failed});
-    counter.fail(5, {Outcome::peer_dead, 0x1234567});
+    counter.fail(5, {Outcome::peer_dead, 0x123456});
     EXPECT_EQ(counter.outcome(3).kind, Outcome::failed);
     EXPECT_EQ(counter.outcome(4).kind, Outcome::ok);
     EXPECT_EQ(counter.outcome(5).kind, Outcome::peer_dead);
-    EXPECT_EQ(counter.outcome(5).dead_pe, 0x1234567);
+    EXPECT_EQ(counter.outcome(5).dead_pe, 0x123456);
     EXPECT_EQ(counter.outcome(19).kind, Outcome::ok);
     counter.fail(19, {Outcome::failed});
     EXPECT_EQ(counter.outcome(5).kind, Outcome::failed) << "a member so far ahead has failed";

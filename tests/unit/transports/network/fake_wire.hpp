@@ -229,6 +229,7 @@ public:
             listener.completed(*context, Code::peer_dead, "the peer has been given up");
         for (const Bytes& message : inbox) listener.arrived(message);
         if (lose >= 0) listener.lost({std::exchange(lose, -1)}, Code::peer_dead, "connection reset");
+        if (end >= 0) listener.closed(std::exchange(end, -1));
         if (lose_lane) listener.lost(*std::exchange(lose_lane, {}), Code::range, "the lane stopped");
         return !completions.empty() || !inbox.empty() || always_busy;
     }
@@ -250,6 +251,7 @@ public:
         return wake_events_;
     }
     network::Readiness readiness(network::LaneId) override { return ready; }
+    void handle_messages_in_order() { traits_.messages_in_order = true; }
 
     unsigned rail = 0;                     // before its address is asked for
     std::vector<std::string> linked;       // the pairs
@@ -258,6 +260,7 @@ public:
     std::atomic<bool> always_busy{false};  // there is always more to do
     Code fail_with = Code::ok;             // every completion from now on
     int lose = -1;                         // the connection to this PE breaks
+    int end = -1;                          // this PE has closed its transport
     std::optional<network::LaneId> lose_lane;
     std::optional<network::LaneId> refuse;  // no message leaves on this lane: an error, not for want of room
     std::vector<network::LaneId> closed;

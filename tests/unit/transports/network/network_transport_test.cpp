@@ -87,6 +87,20 @@ TEST_P(EveryWire, AFencedPutNeverOvertakes) {
     });
 }
 
+// The put after the fence is posted at once only if the handler's answer is not needed for the order.
+TEST(FenceAfterARequest, IsFreeIfMessagesAreInOrder) {
+    for (const bool in_order : {false, true}) {
+        World world{Delivery::in_order};
+        world.start();
+        if (in_order) world.wires[0]->handle_messages_in_order();
+        std::uint64_t value = 5;
+        ASSERT_EQ(world.at(0).atomic(world.queue[0], world.atomic(1, NPUSHMEM_ATOMIC_ADD, 0, 1), nullptr), Code::ok);
+        ASSERT_EQ(world.at(0).fence(world.queue[0]), Code::ok);
+        EXPECT_EQ(world.at(0).put(world.queue[0], world.rma(1, 1, &value, 1), nullptr),
+                  in_order ? Code::ok : Code::again);
+    }
+}
+
 // The even words of the data in one call, the odd ones in another, the flag as a single block.
 TEST_P(EveryWire, AFencedStridedPutNeverOvertakes) {
     never_before_the_data([](World& world, std::uint64_t* data, std::uint64_t round, const Watch& watch) {

@@ -86,6 +86,25 @@ TEST(Goodbye, DoesNotEndAReadWhoseAnswerIsOnItsWay) {
     EXPECT_EQ(word, 77U);
 }
 
+TEST(PeerThatHasClosed, IsNoLossUnlessOperationsAreUnderWay) {
+    World world{Delivery::in_order};
+    world.start();
+    std::uint64_t value = 5;
+    ASSERT_EQ(world.put(1, value), Code::ok);
+    ASSERT_EQ(world.quiet(), Code::ok);
+    ASSERT_EQ(world.put(2, value), Code::ok);
+    npushmem_event event{};
+    world.wires[0]->end = 1;
+    (void)world.at(0).progress();
+    EXPECT_EQ(world.at(0).poll_event(event), Code::again) << event.message;
+    EXPECT_EQ(world.put(1, value), Code::peer_dead);
+    world.wires[0]->end = 2;
+    (void)world.at(0).progress();
+    EXPECT_EQ(world.quiet(), Code::peer_dead);
+    ASSERT_EQ(world.at(0).poll_event(event), Code::ok);
+    EXPECT_EQ(event.pe, 2);
+}
+
 // A process outside of the job knows the address of PE 0 and the layout of messages, but not the key.
 class StrangerTest : public ::testing::Test {
 protected:
