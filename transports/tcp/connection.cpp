@@ -15,6 +15,9 @@
 #include "npushmem/plugin/local_atomic.hpp"
 
 namespace npushmem::tcp {
+
+using network::bytes_of;
+
 namespace {
 
 template <class Structure>
@@ -57,11 +60,11 @@ void load(std::span<std::byte> to, const std::byte* from) {
     std::memcpy(to.data(), from, to.size());
 }
 
+bool is_end_by_peer(int error) { return error == ECONNRESET || error == EPIPE; }
+
 }  // namespace
 
-bool Connection::send_handshake(const Handshake& handshake) {
-    return post(std::as_bytes(std::span(&handshake, 1)), {});
-}
+bool Connection::send_handshake(const Handshake& handshake) { return post(bytes_of(handshake), {}); }
 
 bool Connection::post(std::span<const std::byte> head, const Payload& payload) {
     if (!is_open() || sending_failed_) return false;
@@ -78,7 +81,7 @@ bool Connection::send_message(std::span<const std::byte> head, std::span<const s
     FrameHeader header;
     header.kind = FrameKind::message;
     header.bytes = head.size() + rest.size();
-    return post(std::as_bytes(std::span(&header, 1)), {head, rest});
+    return post(bytes_of(header), {head, rest});
 }
 
 bool Connection::write(const FrameHeader& header, const FrameSignal* signal, std::span<const std::byte> data,
@@ -91,19 +94,18 @@ bool Connection::write(const FrameHeader& header, const FrameSignal* signal, std
 }
 
 bool Connection::read(const FrameHeader& header, void* to, network::WireContext& context) {
-    if (!post(std::as_bytes(std::span(&header, 1)), {})) return false;
+    if (!post(bytes_of(header), {})) return false;
     reads_.push_back({static_cast<std::byte*>(to), header.bytes, &context});
     return true;
 }
 
 bool Connection::flush() {
     if (!is_open()) return false;
-    if (direction_ == Direction::outgoing && !connected_) {
+    if (!queue_.is_connected()) {
         if (const int error = socket_.connect_error(); error != 0) {
             fail(Code::unreachable, fmt::format("cannot connect: {}", std::strerror(error)));
             return true;
         }
-        connected_ = true;
         queue_.set_connected();
     }
     bool moved = false;
@@ -118,7 +120,7 @@ bool Connection::receive(std::span<std::byte> scratch) {
     constexpr int rounds = 4;  // other connections get their turn
     bool happened = false;
     for (int round = 0; round < rounds && is_open() && accepts_frames(); ++round) {
-        const bool direct = arriving_.left > 0 && arriving_.place != nullptr;
+        const bool direct = arriving_.left > 0;
         std::array<iovec, 2> parts{iovec{arriving_.place, direct ? arriving_.left : 0},
                                    iovec{scratch.data(), scratch.size()}};
         const ssize_t got = ::readv(socket_.fd(), parts.data(), static_cast<int>(parts.size()));
@@ -129,11 +131,7 @@ bool Connection::receive(std::span<std::byte> scratch) {
         if (lane_id_.pe >= 0) owner_.active(lane_id_.pe);
         const auto bytes = static_cast<std::size_t>(got);
         const std::size_t placed = std::min<std::uint64_t>(bytes, parts[0].iov_len);
-        if (direct) {
-            arriving_.place += placed;
-            arriving_.left -= placed;
-            if (arriving_.left == 0) finish_arriving();
-        }
+        if (direct) advance(placed);
         consume(scratch.first(bytes - placed));
         if (bytes < parts[0].iov_len + scratch.size()) return true;
     }
@@ -173,13 +171,22 @@ void Connection::consume(std::span<const std::byte> bytes) {
 
 void Connection::consume_payload(std::span<const std::byte>& bytes) {
     const std::size_t take = std::min<std::uint64_t>(arriving_.left, bytes.size());
-    if (arriving_.place != nullptr) {
-        std::memcpy(arriving_.place, bytes.data(), take);
-        arriving_.place += take;
-    }
-    arriving_.left -= take;
+    std::memcpy(arriving_.place, bytes.data(), take);
     bytes = bytes.subspan(take);
+    advance(take);
+}
+
+void Connection::advance(std::uint64_t bytes) {
+    arriving_.place += bytes;
+    arriving_.left -= bytes;
     if (arriving_.left == 0) finish_arriving();
+}
+
+// A short payload is here as a whole; a longer one follows.
+void Connection::begin_payload(std::span<const std::byte> data) {
+    if (data.size() < arriving_.left) return;
+    if (arriving_.left > 0) store(arriving_.place, data);
+    finish_arriving();
 }
 
 void Connection::handle(std::span<const std::byte> frame) {
@@ -226,10 +233,7 @@ void Connection::handle_write(const FrameHeader& header, std::span<const std::by
         rest = rest.subspan(sizeof(FrameSignal));
     }
     if (arriving_.place == nullptr) return refuse(header.bytes, header.offset);
-    if (rest.size() < header.bytes) return;  // the payload follows
-    if (header.bytes > 0) store(arriving_.place, rest);
-    arriving_.left = 0;
-    finish_arriving();
+    begin_payload(rest);
 }
 
 void Connection::handle_read(const FrameHeader& header) {
@@ -238,18 +242,18 @@ void Connection::handle_read(const FrameHeader& header) {
     const std::byte* const place = owner_.regions().place(header.region, header.offset, header.bytes);
     if (place == nullptr) {
         answer.code = static_cast<std::int32_t>(Code::range);
-        (void)post(std::as_bytes(std::span(&answer, 1)), {});
+        (void)post(bytes_of(answer), {});
         return;
     }
     answer.bytes = header.bytes;
     if (header.bytes > max_whole) {
-        (void)post(std::as_bytes(std::span(&answer, 1)), {{place, header.bytes}, {}, false, header.region, nullptr});
+        (void)post(bytes_of(answer), {{place, header.bytes}, {}, false, header.region, nullptr});
         return;
     }
     std::array<std::byte, max_whole> copy;
     const std::span<std::byte> data = std::span(copy).first(header.bytes);
     load(data, place);
-    (void)post(std::as_bytes(std::span(&answer, 1)), {data});
+    (void)post(bytes_of(answer), {data});
 }
 
 void Connection::handle_data(const FrameHeader& header, std::span<const std::byte> data) {
@@ -265,10 +269,7 @@ void Connection::handle_data(const FrameHeader& header, std::span<const std::byt
                                 "the peer has not registered the memory that was read, or no longer");
     }
     arriving_ = {reads_.front().to, header.bytes, 0, true, {}};
-    if (data.size() < header.bytes) return;  // the payload follows
-    if (header.bytes > 0) store(arriving_.place, data);
-    arriving_.left = 0;
-    finish_arriving();
+    begin_payload(data);
 }
 
 void Connection::finish_arriving() {
@@ -293,13 +294,13 @@ void Connection::refuse(std::uint64_t bytes, std::uint64_t offset) {
     refused_ = true;
     arriving_ = {};
     partial_.clear();
-    (void)post(std::as_bytes(std::span(&refusal, 1)), {});
+    (void)post(bytes_of(refusal), {});
 }
 
 void Connection::send_goodbye() {
     FrameHeader goodbye;
     goodbye.kind = FrameKind::goodbye;
-    if (has_handshake_) (void)post(std::as_bytes(std::span(&goodbye, 1)), {});
+    if (has_handshake_) (void)post(bytes_of(goodbye), {});
 }
 
 std::uint32_t Connection::events() const {
@@ -312,12 +313,12 @@ void Connection::leave_region(std::uint64_t region) {
 }
 
 void Connection::fail_with(int error) {
-    const bool by_peer = error == ECONNRESET || error == EPIPE;
+    const bool by_peer = is_end_by_peer(error);
     fail(by_peer ? Code::peer_dead : Code::unreachable, std::strerror(error), by_peer);
 }
 
 void Connection::fail_sending(int error) {
-    if (error == ECONNRESET || error == EPIPE)
+    if (is_end_by_peer(error))
         sending_failed_ = true;
     else
         fail_with(error);

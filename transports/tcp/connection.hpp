@@ -26,7 +26,7 @@ class Connection;
 class ConnectionOwner {
 public:
     virtual ~ConnectionOwner() = default;
-    // An incoming connection has received its handshake. The owner closes a stranger's.
+    // An incoming connection has received its handshake. The owner closes that of a foreign process.
     virtual void handshake_received(Connection& connection, const Handshake& handshake) = 0;
     // The connection has ended; its socket is closed next.
     virtual void ended(Connection& connection, const Socket& socket) = 0;
@@ -107,7 +107,7 @@ private:
         std::uint64_t bytes;
         network::WireContext* context;
     };
-    // The payload that is arriving. Without a place its bytes are dropped.
+    // The payload that is arriving.
     struct Arriving {
         std::byte* place = nullptr;
         std::uint64_t left = 0;
@@ -122,6 +122,8 @@ private:
     // Handles all frames of these bytes, and keeps an incomplete one.
     void consume(std::span<const std::byte> bytes);
     void consume_payload(std::span<const std::byte>& bytes);
+    void advance(std::uint64_t bytes);
+    void begin_payload(std::span<const std::byte> data);
     void handle(std::span<const std::byte> frame);
     void handle_write(const FrameHeader& header, std::span<const std::byte> rest);
     void handle_read(const FrameHeader& header);
@@ -141,7 +143,6 @@ private:
     network::LaneId lane_id_;
     Socket socket_;
     SendQueue queue_;
-    bool connected_ = false;      // of an outgoing connection
     bool has_handshake_ = false;  // of an incoming connection
     bool sending_failed_ = false;
     bool refused_ = false;  // a write: later frames are dropped, until the peer closes the connection

@@ -34,6 +34,7 @@ public:
     bool flush(const Socket& socket, bool& moved);
     // Frames stay in the queue while the socket connects.
     void set_connected() { connected_ = true; }
+    [[nodiscard]] bool is_connected() const { return connected_; }
 
     [[nodiscard]] bool empty() const { return frames_.empty(); }
     // False: the caller should wait until frames have left.

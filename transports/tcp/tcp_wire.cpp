@@ -27,9 +27,9 @@ namespace {
 constexpr std::size_t scratch_bytes = std::size_t{256} << 10;
 // Writes up to this size need no source after they are posted.
 constexpr std::size_t inject_bytes = 4096;
-// A stranger may connect and send nothing: so many such connections fit beside those of all peers. Then the old ones
-// are closed, and others wait in the kernel's queue.
-constexpr std::size_t max_strangers = 256;
+// A foreign process may connect and send nothing: so many such connections fit beside those of all peers. Then the old
+// ones are closed, and others wait in the kernel's queue.
+constexpr std::size_t max_foreign = 256;
 constexpr std::chrono::seconds max_silence{30};
 constexpr std::chrono::seconds max_deferral{1};
 constexpr std::uint64_t listener_key = 0;  // of the poller; other keys are addresses of connections
@@ -62,7 +62,7 @@ std::span<const std::byte> data_of(const void* from, std::uint64_t bytes) {
 TcpWire::TcpWire(int my_pe, int npes, std::uint32_t lanes)
     : my_pe_(my_pe),
       peers_(static_cast<std::size_t>(npes)),
-      max_unknown_(static_cast<std::size_t>(npes) * lanes + max_strangers) {}
+      max_unknown_(static_cast<std::size_t>(npes) * lanes + max_foreign) {}
 
 Result<std::unique_ptr<network::Wire>> TcpWire::open(const Address& where, int my_pe, int npes, std::uint32_t lanes) {
     std::unique_ptr<TcpWire> wire(new TcpWire(my_pe, npes, lanes));
@@ -80,7 +80,7 @@ Status TcpWire::listen(const Address& where) {
     if (!socket.ok()) return socket.status();
     listener_socket_ = std::move(socket).value();
     listening_at_ = listener_socket_.local_address();
-    scratch_.resize(scratch_bytes);
+    scratch_ = std::make_unique_for_overwrite<std::byte[]>(scratch_bytes);
     traits_.name = "tcp on " + listening_at_.host_text();
     traits_.protocol = fmt::format("tcp {}", Handshake::version_value);
     traits_.delivery = network::Delivery::in_order;
@@ -110,26 +110,26 @@ Result<Bytes> TcpWire::address() {
     return out.bytes(secret_).take();
 }
 
-std::optional<TcpWire::PeerAddress> TcpWire::decode(std::span<const std::byte> address) {
+Result<TcpWire::PeerAddress> TcpWire::decode(int pe, std::span<const std::byte> address) {
     PeerAddress out;
-    if (address.size() != Address::encoded_bytes + out.secret.size()) return std::nullopt;
     ByteReader in(address);
     out.address = Address::decode(in);
     in.bytes(out.secret);
-    if (!in.ok() || !out.address.given() || out.address.port() == 0) return std::nullopt;
-    return out;
+    const bool whole = in.ok() && address.size() == Address::encoded_bytes + out.secret.size();
+    if (whole && out.address.given() && out.address.port() != 0) return out;
+    return Status{Code::protocol,
+                  fmt::format("PE {} sent {} bytes, which are not an address of tcp", pe, address.size())};
 }
 
 Result<std::string> TcpWire::route_to(int pe, std::span<const std::byte> address) {
-    const auto there = decode(address);
-    if (!there)
-        return Status{Code::protocol,
-                      fmt::format("PE {} sent {} bytes, which are not an address of tcp", pe, address.size())};
-    const std::string route = fmt::format("{} -> {}", listening_at_.host_text(), there->address.host_text());
-    if (there->address.family() != listening_at_.family())
+    const auto decoded = decode(pe, address);
+    if (!decoded.ok()) return decoded.status();
+    const Address& there = decoded.value().address;
+    const std::string route = fmt::format("{} -> {}", listening_at_.host_text(), there.host_text());
+    if (there.family() != listening_at_.family())
         return Status{Code::unreachable,
                       fmt::format("{} are addresses of different families: set NPUSHMEM_TCP_FAMILY", route)};
-    if (there->address.is_loopback() != listening_at_.is_loopback())
+    if (there.is_loopback() != listening_at_.is_loopback())
         return Status{
             Code::unreachable,
             fmt::format("only one of {} is an address of the loopback interface: set NPUSHMEM_TCP_IFNAME", route)};
@@ -137,11 +137,10 @@ Result<std::string> TcpWire::route_to(int pe, std::span<const std::byte> address
 }
 
 Status TcpWire::add_peer(int pe, std::span<const std::byte> address) {
-    auto there = decode(address);
-    if (!there)
-        return {Code::protocol,
-                fmt::format("PE {} sent {} bytes, which are not an address of tcp", pe, address.size())};
-    there->address = there->address.over_interface_of(listening_at_);
+    auto decoded = decode(pe, address);
+    if (!decoded.ok()) return decoded.status();
+    PeerAddress& there = decoded.value();
+    there.address = there.address.over_interface_of(listening_at_);
     peer(pe).address = std::move(there);
     return {};
 }
@@ -209,48 +208,41 @@ void TcpWire::update_interest(Connection& connection) {
         poller_.modify(connection.socket().fd(), key_of(connection), connection.events());
 }
 
-Code TcpWire::write(const RemoteAddress& to, const void* from, std::uint64_t bytes, WireContext& context) {
+// `post_frame` returns false if the connection has ended, which is reported soon.
+template <class PostFrame>
+Code TcpWire::post(LaneId lane_id, PostFrame&& post_frame) {
     Code code{};
-    Connection* const over = outgoing(to.lane_id, code);
+    Connection* const over = outgoing(lane_id, code);
     if (over == nullptr) return code;
-    if (!over->write(header_of(FrameKind::write, to, bytes), nullptr, data_of(from, bytes), bytes <= inject_bytes,
-                     context))
-        return Code::again;  // its end is reported soon
+    if (!post_frame(*over)) return Code::again;
     update_interest(*over);
     return Code::ok;
+}
+
+Code TcpWire::write(const RemoteAddress& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    return post(to.lane_id, [&](Connection& over) {
+        return over.write(header_of(FrameKind::write, to, bytes), nullptr, data_of(from, bytes), bytes <= inject_bytes,
+                          context);
+    });
 }
 
 Code TcpWire::write_signal(const RemoteAddress& to, const void* from, std::uint64_t bytes, const RemoteAddress& at,
                            std::uint64_t signal, WireContext& context) {
-    Code code{};
-    Connection* const over = outgoing(to.lane_id, code);
-    if (over == nullptr) return code;
     const FrameSignal then{at.key, at.offset, signal};
-    if (!over->write(header_of(FrameKind::write_signal, to, bytes), &then, data_of(from, bytes), bytes <= inject_bytes,
-                     context))
-        return Code::again;  // its end is reported soon
-    update_interest(*over);
-    return Code::ok;
+    return post(to.lane_id, [&](Connection& over) {
+        return over.write(header_of(FrameKind::write_signal, to, bytes), &then, data_of(from, bytes),
+                          bytes <= inject_bytes, context);
+    });
 }
 
 Code TcpWire::read(const RemoteAddress& from, void* to, std::uint64_t bytes, WireContext& context) {
-    Code code{};
-    Connection* const over = outgoing(from.lane_id, code);
-    if (over == nullptr) return code;
-    if (!over->read(header_of(FrameKind::read, from, bytes), to, context))
-        return Code::again;  // its end is reported soon
-    update_interest(*over);
-    return Code::ok;
+    return post(from.lane_id,
+                [&](Connection& over) { return over.read(header_of(FrameKind::read, from, bytes), to, context); });
 }
 
 Code TcpWire::send(LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) {
     if (head.size() + rest.size() > max_message_bytes) return Code::argument;
-    Code code{};
-    Connection* const over = outgoing(lane_id, code);
-    if (over == nullptr) return code;
-    if (!over->send_message(head, rest)) return Code::again;  // its end is reported soon
-    update_interest(*over);
-    return Code::ok;
+    return post(lane_id, [&](Connection& over) { return over.send_message(head, rest); });
 }
 
 bool TcpWire::has_unsent_messages() const {
@@ -297,7 +289,7 @@ void TcpWire::ended(Connection& connection, const Socket& socket) {
             {lane_id, connection.end(), connection.take_unfinished(), round_, Clock::now() + max_deferral});
         return;
     }
-    --(lane_id.pe >= 0 ? peer(lane_id.pe).incoming : unknown_);
+    if (lane_id.pe < 0) --unknown_;
     const auto found = std::ranges::find(incoming_, &connection, &Owned::get);
     ended_.push_back(std::move(*found));
     incoming_.erase(found);
@@ -308,18 +300,17 @@ void TcpWire::handshake_received(Connection& connection, const Handshake& handsh
                        equal_in_constant_time(handshake.secret, secret_) && handshake.pe >= 0 &&
                        static_cast<std::size_t>(handshake.pe) < peers_.size();
     if (!known) {
-        listener_->arrived(std::as_bytes(std::span(&handshake, 1)));  // unsigned bytes of a stranger, which are counted
+        listener_->arrived(std::as_bytes(std::span(&handshake, 1)));  // unsigned bytes, which are counted
         connection.close({});
         return;
     }
     if (peer(handshake.pe).forgotten) return connection.close({});
     connection.set_lane_id({handshake.pe, handshake.lane});
     --unknown_;
-    ++peer(handshake.pe).incoming;
 }
 
 bool TcpWire::accept_all() {
-    constexpr int at_once = 64;  // strangers may connect without end
+    constexpr int at_once = 64;  // foreign processes may connect without end
     bool happened = false;
     for (int i = 0; i < at_once; ++i) {
         int error = 0;
@@ -343,7 +334,7 @@ bool TcpWire::accept_all() {
             made.close({});
             continue;
         }
-        (void)made.receive(scratch_);  // its handshake, and often more
+        (void)made.receive({scratch_.get(), scratch_bytes});  // its handshake, and often more
         update_interest(made);
     }
     return happened;
@@ -359,14 +350,14 @@ bool TcpWire::has_room_for_unknown() {
     return unknown_ < max_unknown_;
 }
 
-bool TcpWire::serve(std::uint64_t key, std::uint32_t events) {
-    if (key == listener_key) return accept_all();
-    Connection& connection =
-        *reinterpret_cast<Connection*>(key);  // NOLINT(performance-no-int-to-ptr): as given to the poller
+bool TcpWire::serve(const Poller::Event& event) {
+    if (event.key == listener_key) return accept_all();
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): as given to the poller
+    Connection& connection = *reinterpret_cast<Connection*>(event.key);
     bool happened = false;
-    if ((events & (EPOLLOUT | EPOLLERR)) != 0 && connection.has_unsent()) happened = connection.flush();
-    if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0 && connection.is_open())
-        happened = connection.receive(scratch_) || happened;
+    if ((event.writable() || (event.events & EPOLLERR) != 0) && connection.has_unsent()) happened = connection.flush();
+    if (event.readable() && connection.is_open())
+        happened = connection.receive({scratch_.get(), scratch_bytes}) || happened;
     update_interest(connection);
     return happened;
 }
@@ -374,13 +365,8 @@ bool TcpWire::serve(std::uint64_t key, std::uint32_t events) {
 bool TcpWire::progress(network::WireListener& listener) {
     listener_ = &listener;
     ++round_;
-    std::array<epoll_event, 64> ready;
-    const int count = ::epoll_wait(poller_.fd(), ready.data(), static_cast<int>(ready.size()), 0);
     bool happened = false;
-    for (int i = 0; i < count; ++i) {
-        const epoll_event& event = ready[static_cast<std::size_t>(i)];
-        happened = serve(event.data.u64, event.events) || happened;
-    }
+    for (const Poller::Event& event : poller_.wait(0)) happened = serve(event) || happened;
     if (!accepts_) happened = accept_all() || happened;
     happened = report(listener) || happened;
     ended_.clear();
@@ -418,11 +404,11 @@ bool TcpWire::can_report(const Loss& loss) const {
     if (!loss.end.by_peer) return true;
     const auto now = Clock::now();
     if (now >= loss.deadline) return true;
-    const auto is_new = [now](const Owned& each) {
-        return each->lane_id().pe < 0 && now - each->begin() < max_deferral;
+    const auto may_be_of_peer = [&](const Owned& each) {
+        const int pe = each->lane_id().pe;
+        return pe == loss.lane_id.pe || (pe < 0 && now - each->begin() < max_deferral);
     };
-    return round_ > loss.round && peers_[static_cast<std::size_t>(loss.lane_id.pe)].incoming == 0 &&
-           std::ranges::none_of(incoming_, is_new);
+    return round_ > loss.round && std::ranges::none_of(incoming_, may_be_of_peer);
 }
 
 bool TcpWire::prepare_to_wait(network::WakeEvents /*what*/) {

@@ -63,7 +63,6 @@ private:
     struct Peer {
         std::optional<PeerAddress> address;
         std::vector<Owned> lanes;  // outgoing, by lane; null: not connected, or ended
-        std::size_t incoming = 0;  // open connections of the peer
         bool forgotten = false;
     };
     struct Completion {
@@ -84,17 +83,19 @@ private:
 
     TcpWire(int my_pe, int npes, std::uint32_t lanes);
     Status listen(const Address& where);
-    [[nodiscard]] static std::optional<PeerAddress> decode(std::span<const std::byte> address);
+    [[nodiscard]] static Result<PeerAddress> decode(int pe, std::span<const std::byte> address);
 
     [[nodiscard]] Peer& peer(int pe) { return peers_[static_cast<std::size_t>(pe)]; }
     // The connection of the lane, opened if necessary. Null: sets `code`.
     Connection* outgoing(network::LaneId lane_id, Code& code);
     Code connect(network::LaneId lane_id);
+    template <class PostFrame>
+    Code post(network::LaneId lane_id, PostFrame&& post_frame);
     void update_interest(Connection& connection);
     bool accept_all();
     // True if there is room for one more connection without a handshake.
     bool has_room_for_unknown();
-    bool serve(std::uint64_t key, std::uint32_t events);
+    bool serve(const Poller::Event& event);
     bool report(network::WireListener& listener);
     [[nodiscard]] bool can_report(const Loss& loss) const;
     [[nodiscard]] std::vector<Loss>::iterator next_loss();
@@ -127,7 +128,7 @@ private:
     network::RegionTable regions_;
     std::vector<Completion> completions_;
     std::vector<Loss> losses_;
-    std::vector<std::byte> scratch_;
+    std::unique_ptr<std::byte[]> scratch_;
     network::WireListener* listener_ = nullptr;  // during progress
     std::string last_error_;
 };

@@ -402,13 +402,13 @@ TEST_F(TcpWires, AddressesAndKeysThatAreNoneAreRefused) {
 TEST_F(TcpWires, AHandshakeWithoutTheSecretIsRejected) {
     const Bytes address = pair.wires[1]->address().value();
     for (const int wrong : {0, 1, 2, 3}) {
-        ForeignClient stranger(address);
-        if (wrong == 0) stranger.handshake.secret[15] ^= std::byte{1};
-        if (wrong == 1) stranger.handshake.magic ^= 1;
-        if (wrong == 2) stranger.handshake.pe = 2;
-        if (wrong == 3) stranger.handshake.pe = -1;
-        stranger.send_handshake();
-        EXPECT_TRUE(pair.until([&] { return stranger.is_closed(); })) << wrong;
+        ForeignClient client(address);
+        if (wrong == 0) client.handshake.secret[15] ^= std::byte{1};
+        if (wrong == 1) client.handshake.magic ^= 1;
+        if (wrong == 2) client.handshake.pe = 2;
+        if (wrong == 3) client.handshake.pe = -1;
+        client.send_handshake();
+        EXPECT_TRUE(pair.until([&] { return client.is_closed(); })) << wrong;
     }
     // The transport counts them: they are not signed.
     EXPECT_THAT(pair.notes[1].messages, SizeIs(4));
@@ -426,11 +426,11 @@ TEST_F(TcpWires, AFrameThatIsNoneEndsTheConnection) {
     bad[5].kind = FrameKind::message;
     bad[5].bytes = ~std::uint64_t{0};
     for (const FrameHeader& header : bad) {
-        ForeignClient stranger(address);
-        stranger.send_handshake();
-        stranger.send(std::as_bytes(std::span(&header, 1)));
-        stranger.send(Bytes(2 * max_message_bytes));
-        EXPECT_TRUE(pair.until([&] { return stranger.is_closed(); })) << static_cast<unsigned>(header.kind);
+        ForeignClient client(address);
+        client.send_handshake();
+        client.send(std::as_bytes(std::span(&header, 1)));
+        client.send(Bytes(2 * max_message_bytes));
+        EXPECT_TRUE(pair.until([&] { return client.is_closed(); })) << static_cast<unsigned>(header.kind);
     }
     EXPECT_THAT(pair.notes[1].messages, IsEmpty());
 }
@@ -501,7 +501,7 @@ TEST_F(TcpWires, ConnectionsThatSendNothingAreLimited) {
     peer.send(std::as_bytes(std::span(&header, 1)));
     peer.send(Bytes(3));
     EXPECT_TRUE(pair.until([&] { return pair.notes[1].messages.size() == 1; }));
-    const std::size_t accepted = 2 * 1 + 256;  // PEs, lanes, strangers
+    const std::size_t accepted = 2 * 1 + 256;  // PEs, lanes, foreign processes
     EXPECT_EQ(open_descriptors() - descriptors, 2 * 301 - (301 - accepted) + 1);
     for (const auto& each : silent) EXPECT_FALSE(each->is_closed());
 }
