@@ -102,9 +102,7 @@ Settings Settings::reporting_defaults(const Host& host) {
 }
 
 Result<Address> Settings::local_address() const {
-    const auto interfaces = list_interfaces();
-    if (!interfaces.ok()) return interfaces.status();
-    return choose_interface(interfaces.value(), interface_pattern, family, "NPUSHMEM_BOOTSTRAP_UID_SOCK_");
+    return choose_local_address(interface_pattern, family, "NPUSHMEM_BOOTSTRAP_UID_SOCK_");
 }
 
 }  // namespace npushmem::rendezvous

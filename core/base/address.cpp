@@ -258,4 +258,10 @@ Result<std::vector<Interface>> list_interfaces() {
     return found;
 }
 
+Result<Address> choose_local_address(const std::string& pattern, Family family, std::string_view variables) {
+    const auto interfaces = list_interfaces();
+    if (!interfaces.ok()) return interfaces.status();
+    return choose_interface(interfaces.value(), pattern, family, variables);
+}
+
 }  // namespace npushmem

@@ -84,5 +84,7 @@ Result<Address> choose_interface(const std::vector<Interface>& interfaces, const
 
 // Lists the interfaces of this machine.
 Result<std::vector<Interface>> list_interfaces();
+// Chooses among them.
+Result<Address> choose_local_address(const std::string& pattern, Family family, std::string_view variables);
 
 }  // namespace npushmem

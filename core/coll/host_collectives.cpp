@@ -27,13 +27,6 @@ struct Receivers {
     [[nodiscard]] int own_index() const { return (grid.own.host - root_host - 1 + grid.hosts) % grid.hosts; }
 };
 
-// Returns all hosts but the own one, from its successor on.
-std::vector<int> other_hosts(const HostGrid& grid) {
-    std::vector<int> hosts;
-    for (int i = 1; i < grid.hosts; ++i) hosts.push_back((grid.own.host + i) % grid.hosts);
-    return hosts;
-}
-
 // Messages between hosts and the waits for them: with signals if the group has a HostSync, otherwise with barriers of
 // all. The members make the same calls, and go on after a failure; all functions return the first one.
 class Steps {
@@ -58,7 +51,7 @@ public:
     }
     // Waits until all members have entered the call.
     Status meet() {
-        const std::vector<int> others = other_hosts(*group_.host_grid());
+        const std::vector<int> others = group_.host_grid()->other_hosts();
         Status done;
         for (const int host : others) done = send(std::move(done), host, 0, nullptr, 0);
         return settle(std::move(done), others, true);
@@ -119,7 +112,7 @@ Status broadcast_undivided(Group& group, std::uint64_t dest, std::uint64_t sourc
     Steps steps(group);
     Status done = steps.prepare(1);
     if (is_root)
-        for (const int host : other_hosts(grid))
+        for (const int host : grid.other_hosts())
             done = steps.send(std::move(done), host, dest, local_address(group, source), bytes);
     if (HostSync* const sync = group.host_sync()) {
         if (is_receiver) done = sync->receive(std::move(done), root);
@@ -185,7 +178,7 @@ Status fcollect_by_hosts(Group& group, std::uint64_t dest, std::uint64_t source,
     const HostGrid& grid = *group.host_grid();
     const auto block_of = [&](int member) { return dest + static_cast<std::uint64_t>(member) * bytes; };
     const std::byte* const own_block = local_address(group, source);
-    const std::vector<int> others = other_hosts(grid);
+    const std::vector<int> others = grid.other_hosts();
     Steps steps(group);
     Status done;
     for (const int host : others) done = steps.send(std::move(done), host, block_of(group.index()), own_block, bytes);
@@ -232,7 +225,7 @@ Status send_host_sum(Group& group, Steps& steps, Status done, std::uint64_t sour
     const std::uint64_t bytes = slot_bytes(count * how.size);
     std::memcpy(slot.data() + bytes - sizeof number, &number, sizeof number);
     const std::uint64_t at = sums + static_cast<std::uint64_t>(grid.own.host) * bytes;
-    for (const int host : other_hosts(grid)) done = steps.send(std::move(done), host, at, slot.data(), bytes);
+    for (const int host : grid.other_hosts()) done = steps.send(std::move(done), host, at, slot.data(), bytes);
     return done.ok() ? write(group, group.index(), at, slot.data(), bytes) : done;
 }
 
@@ -267,7 +260,7 @@ Status reduce_by_host_sums(Group& group, std::uint64_t dest, std::uint64_t sourc
     Status done = steps.sync_host({});
     const bool is_sender = group.host_grid()->own.local_index == 0;
     if (is_sender) done = send_host_sum(group, steps, std::move(done), source, sums, count, how, number);
-    done = steps.settle(std::move(done), is_sender ? other_hosts(*group.host_grid()) : std::vector<int>{}, true);
+    done = steps.settle(std::move(done), is_sender ? group.host_grid()->other_hosts() : std::vector<int>{}, true);
     return done.ok() ? combine_host_sums(group, sums, dest, count, how, number) : done;
 }
 
@@ -358,7 +351,7 @@ Status reduce_by_parts(Group& group, std::uint64_t dest, std::uint64_t source, s
     using Way = PartExchange::Way;
     const HostGrid& grid = *group.host_grid();
     const PartExchange exchange(grid, count, how.size);
-    const std::vector<int> others = other_hosts(grid);
+    const std::vector<int> others = grid.other_hosts();
     const auto at = [&](std::uint64_t element) { return dest + element * how.size; };
     const std::uint64_t part_at = at(exchange.part.first);
     const Chunk share = exchange.combined_by(grid.own.host);

@@ -7,6 +7,13 @@
 
 namespace npushmem::coll {
 
+// Returns the numbers of all hosts but the own one, from its successor on.
+inline std::vector<int> hosts_after(int own, int hosts) {
+    std::vector<int> others;
+    for (int i = 1; i < hosts; ++i) others.push_back((own + i) % hosts);
+    return others;
+}
+
 // Several hosts with the same number of members. The members of a host map each other. Hosts are in the order of
 // their first members; a local index is a member's position among the members of its host.
 struct HostGrid {
@@ -24,6 +31,7 @@ struct HostGrid {
         return members[static_cast<std::size_t>(host) * static_cast<std::size_t>(per_host) +
                        static_cast<std::size_t>(local_index)];
     }
+    [[nodiscard]] std::vector<int> other_hosts() const { return hosts_after(own.host, hosts); }
     [[nodiscard]] int local_member(int local_index) const { return member(own.host, local_index); }
     // Returns the member of another host with this one's local index.
     [[nodiscard]] int peer_on(int host) const { return member(host, own.local_index); }

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "core/coll/host_grid.hpp"
+
 namespace npushmem::coll {
 
 HostSync::HostSync(HostSignals& signals, std::uint64_t at, std::vector<std::vector<int>> hosts, int index,
@@ -15,7 +17,7 @@ HostSync::HostSync(HostSignals& signals, std::uint64_t at, std::vector<std::vect
     hosts_of_.resize(members);
     for (int host = 0; host < this->hosts(); ++host)
         for (const int member : members_on(host)) hosts_of_[static_cast<std::size_t>(member)] = host;
-    for (int i = 1; i < this->hosts(); ++i) other_hosts_.push_back((host() + i) % this->hosts());
+    other_hosts_ = hosts_after(host(), this->hosts());
 }
 
 Outcome HostSync::outcome_of(const Status& done) const {

@@ -21,9 +21,7 @@ Result<Address> own_address(const Host& host) {
     const std::string family_text = host.config("TCP_FAMILY", "auto");
     const auto family = parse_family(family_text);
     if (!family.ok()) return family.status().within(fmt::format("NPUSHMEM_TCP_FAMILY='{}'", family_text));
-    const auto interfaces = list_interfaces();
-    if (!interfaces.ok()) return interfaces.status();
-    return choose_interface(interfaces.value(), host.config("TCP_IFNAME"), family.value(), "NPUSHMEM_TCP_");
+    return choose_local_address(host.config("TCP_IFNAME"), family.value(), "NPUSHMEM_TCP_");
 }
 
 Result<std::unique_ptr<Transport>> TcpTransport::open(const Host& host, const npushmem_transport_params& params) {
