@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -179,7 +180,7 @@ TEST_F(TcpWires, SetTheSignalBehindItsData) {
         const auto signal = [&] { return std::atomic_ref(pair.words[3]).load(std::memory_order_acquire); };
         ASSERT_TRUE(pair.until([&] { return signal() != 0; })) << bytes;
         EXPECT_EQ(signal(), 77U);
-        EXPECT_EQ(std::memcmp(memory.data(), data.data(), bytes), 0) << bytes;
+        EXPECT_TRUE(std::equal(data.begin(), data.end(), memory.begin())) << bytes;
         ASSERT_TRUE(completes());
         pair.notes[0].completions.clear();
     }
