@@ -32,8 +32,8 @@ public:
     CLI::App* declare(CLI::App& program) override {
         CLI::App* app = program.add_subcommand(
             "startup",
-            "An empty job (init, barrier, finalize) from start to end; beside as many empty processes, and "
-            "processes that only load the plugins, share memory and pass barriers");
+            "An empty job (init, barrier, finalize) from start to end; beside as many empty processes, the same "
+            "started by npushmem-run, and processes that only load the plugins, share memory and pass barriers");
         app->add_option("--pes", pes_, "Sizes of the job")->delimiter(',')->capture_default_str();
         app->add_option("--as", role_, "Role of the started processes")->group("");
         app->add_option("--memory", memory_, "Descriptor of a bare job's memory")->group("");
@@ -99,7 +99,10 @@ private:
 
     bench::Point point_of(int pes) {
         bench::Point point{.name = fmt::format("empty job, {} PE{}", pes, pes == 1 ? "" : "s")};
-        point.variants.push_back({"npushmem", [this, pes](std::uint64_t times) { repeat(times, 1, job(pes)); }, false});
+        point.variants.push_back(
+            {"npushmem", [this, pes](std::uint64_t times) { repeat(times, 1, job(pes, role_pe)); }, false});
+        point.variants.push_back({"launched empty processes",
+                                  [this, pes](std::uint64_t times) { repeat(times, 1, job(pes, role_empty)); }, false});
         point.variants.push_back({"bare job", [this, pes](std::uint64_t times) { repeat_bare(times, pes); }, false});
         point.variants.push_back({"empty processes",
                                   [this, pes](std::uint64_t times) {
@@ -109,9 +112,9 @@ private:
         return point;
     }
 
-    [[nodiscard]] std::vector<std::string> job(int pes) const {
+    [[nodiscard]] std::vector<std::string> job(int pes, const char* role) const {
         const auto launcher = self_.parent_path() / "npushmem-run";
-        return {launcher.string(), "-n", std::to_string(pes), self_.string(), "startup", "--as", role_pe};
+        return {launcher.string(), "-n", std::to_string(pes), self_.string(), "startup", "--as", role};
     }
 
     void repeat_bare(std::uint64_t times, int pes) {
