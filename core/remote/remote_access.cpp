@@ -162,7 +162,7 @@ Status RemoteAccess::put_signal(int pe, std::uint64_t offset, const void* source
     npushmem_put_signal op{
         {pe, 0, 0, offset, const_cast<void*>(source), bytes}, 0, signal_offset, signal, operation, 0};
     RemoteQueue::PutSignalProgress progress;
-    if (completion == Completion::local && !peers_.reach(pe).has(NPUSHMEM_CAP_PUT_SIGNAL)) {
+    if (completion != Completion::deferred && !peers_.reach(pe).has(NPUSHMEM_CAP_PUT_SIGNAL)) {
         // The signal must not follow a put that fails, and the source must be free when this returns.
         Status put = context_.post(pe, "a put with signal", completion, waiter,
                                    [&](RemoteQueue& to, std::uint64_t* token) { return to.put(op.data, token); });

@@ -56,7 +56,7 @@ Status RemoteContext::fence(const WaitFunction* waiter) {
     Queues posted;
     {
         const std::lock_guard guard(lock_);
-        posted = outstanding_;
+        posted = awaited_;
     }
     Status first;
     for (RemoteQueue* queue : posted) {
@@ -82,7 +82,7 @@ Status RemoteContext::quiet(const WaitFunction* waiter) {
     Status first;
     {
         const std::lock_guard guard(lock_);
-        std::erase_if(outstanding_, [&](RemoteQueue* queue) {
+        std::erase_if(awaited_, [&](RemoteQueue* queue) {
             const Code code = poll_quiet(*queue, peers_, first);
             if (code == Code::again) pending.push_back(queue);
             return code == Code::ok;
@@ -155,7 +155,7 @@ Status RemoteContext::finish_quiet(Queues pending, Status first, const WaitFunct
 // Removes complete and failed queues from `pending`.
 void RemoteContext::poll_quiets(Queues& pending, Status& first) {
     std::erase_if(pending, [&](RemoteQueue* queue) { return poll_quiet(*queue, peers_, first) != Code::again; });
-    std::erase_if(outstanding_, [](const RemoteQueue* queue) { return !queue->outstanding(); });
+    std::erase_if(awaited_, [](const RemoteQueue* queue) { return !queue->outstanding(); });
 }
 
 }  // namespace npushmem

@@ -22,10 +22,9 @@ namespace npushmem {
 
 class RemoteContext {
 public:
-    enum class Completion {
-        local,
-        deferred
-    };  // local: return when local memory may be reused; deferred: return at once, quiet completes
+    // local: return when local memory may be reused. deferred: return at once, quiet completes. unawaited: as local,
+    // for a signal of the runtime, whose effect the receiver awaits; only a quiet of its PE waits for it.
+    enum class Completion { local, deferred, unawaited };
 
     // The wait function of callers that are fibers: waits for `ready()`, or returns why it cannot. `ready()` may change
     // `what.needs`. Null: waits as the peers do.
@@ -60,9 +59,9 @@ private:
     using Queues = std::vector<RemoteQueue*>;
 
     Result<RemoteQueue*> find_or_open(int pe);
-    // With the lock held. Calls `post_once` and records the queue as outstanding.
+    // With the lock held. Calls `post_once` and records the queue for the quiet over all PEs.
     template <class Post>
-    Code post_recorded(RemoteQueue& to, Post&& post_once);
+    Code post_awaited(RemoteQueue& to, Post&& post_once);
     template <class Step>
     Status repeat(const RemoteQueue& queue, const char* what, const WaitFunction* waiter, Step&& step);
     template <class Ready>
@@ -79,7 +78,7 @@ private:
     RemotePeers& peers_;
     std::mutex lock_;  // for all below
     QueueTable<RemoteQueue> queues_;
-    Queues outstanding_;  // the queues with operations posted since their last successful quiet
+    Queues awaited_;  // those with operations since their last successful quiet, other than unawaited ones
 };
 
 template <class Ready>
@@ -111,10 +110,12 @@ Status RemoteContext::repeat(const RemoteQueue& queue, const char* what, const W
 }
 
 template <class Post>
-Code RemoteContext::post_recorded(RemoteQueue& to, Post&& post_once) {
-    const bool was_outstanding = to.outstanding();
+Code RemoteContext::post_awaited(RemoteQueue& to, Post&& post_once) {
     const Code code = post_once();
-    if (!was_outstanding && to.outstanding()) outstanding_.push_back(&to);
+    if (to.outstanding() && !to.is_awaited()) {
+        to.set_awaited();
+        awaited_.push_back(&to);
+    }
     return code;
 }
 
@@ -122,8 +123,11 @@ template <class Post>
 Status RemoteContext::post(int pe, const char* what, Completion completion, const WaitFunction* waiter,
                            Post&& post_once) {
     std::uint64_t token = 0;
-    std::uint64_t* const wanted = completion == Completion::local ? &token : nullptr;
-    const auto step = [&](RemoteQueue& to) { return post_recorded(to, [&] { return post_once(to, wanted); }); };
+    std::uint64_t* const wanted = completion == Completion::deferred ? nullptr : &token;
+    const auto step = [&](RemoteQueue& to) {
+        if (completion == Completion::unawaited) return post_once(to, wanted);
+        return post_awaited(to, [&] { return post_once(to, wanted); });
+    };
     RemoteQueue* to = nullptr;
     Code code = Code::again;
     {
@@ -165,7 +169,7 @@ Status RemoteContext::post_each(int pe, const char* what, std::uint64_t count, P
         for (; posted < many && done.ok(); ++posted) {
             std::uint64_t& token = tokens[posted] = 0;
             done = repeat(to, what, nullptr,
-                          [&] { return post_recorded(to, [&] { return post_once(to, first + posted, &token); }); });
+                          [&] { return post_awaited(to, [&] { return post_once(to, first + posted, &token); }); });
         }
         for (std::uint64_t i = 0; i < posted; ++i) {
             if (tokens[i] == 0) continue;

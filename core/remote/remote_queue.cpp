@@ -44,7 +44,7 @@ Code RemoteQueue::test(std::uint64_t token) {
 Code RemoteQueue::quiet() {
     if (awaited_tokens_ > 0) return Code::again;
     const Code code = transport_.quiet(link_.queue);
-    if (code == Code::ok) outstanding_ = unfenced_ = false;
+    if (code == Code::ok) outstanding_ = awaited_ = unfenced_ = false;
     return code;
 }
 

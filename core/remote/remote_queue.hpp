@@ -66,6 +66,9 @@ public:
 
     // Returns whether operations were posted since the last successful quiet.
     [[nodiscard]] bool outstanding() const { return outstanding_; }
+    // Whether a quiet over all PEs waits for this one; until the next successful quiet.
+    [[nodiscard]] bool is_awaited() const { return awaited_; }
+    void set_awaited() { awaited_ = true; }
     [[nodiscard]] int pe() const { return link_.pe; }
     [[nodiscard]] const std::string& transport_name() const { return peers_.named(link_.transport).name; }
     // Describes why `what` failed with `code`.
@@ -87,6 +90,7 @@ private:
     Transport& transport_;
     const bool has_put_signal_;
     bool outstanding_ = false;
+    bool awaited_ = false;
     bool unfenced_ = false;   // updates were posted since the last fence or quiet
     int awaited_tokens_ = 0;  // operations whose callers poll their own tokens
 };

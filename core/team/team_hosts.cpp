@@ -39,7 +39,7 @@ std::unique_ptr<const coll::HostGrid> host_grid_of(const std::vector<std::vector
 Status TeamHostSignals::put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes,
                             std::uint64_t signal_at, std::uint64_t signal) {
     return resources_.remote.put_signal(memory_.members().at(member), offset, source, bytes, signal_at, signal,
-                                        NPUSHMEM_SIGNAL_SET, RemoteAccess::Completion::local);
+                                        NPUSHMEM_SIGNAL_SET, RemoteAccess::Completion::unawaited);
 }
 
 WaitFor TeamHostSignals::wait_description() const {

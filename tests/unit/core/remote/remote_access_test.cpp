@@ -262,6 +262,48 @@ TEST_F(RemoteAccessTest, SendsNoSignalAfterAPutThatFailed) {
     end();
 }
 
+TEST_F(RemoteAccessTest, OnlyAQuietOfItsPeWaitsForAnUnawaitedSignal) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    const InSequence in_order;
+    const auto signal = [this] {
+        return access->put_signal(1, 0, nullptr, 0, 64, 7, NPUSHMEM_SIGNAL_SET, Completion::unawaited);
+    };
+    EXPECT_CALL(transport, put_signal(9, _, _)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(signal().ok());
+    EXPECT_TRUE(access->quiet().ok());
+
+    EXPECT_CALL(transport, quiet(9)).WillOnce(Return(Code::ok));
+    const int pe = 1;
+    EXPECT_TRUE(access->quiet(std::span(&pe, 1)).ok());
+
+    EXPECT_CALL(transport, put_signal(9, _, _)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, put(9, _, _)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, quiet(9)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(signal().ok());
+    EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::deferred).ok());
+    EXPECT_TRUE(access->quiet().ok()) << "of the program's put";
+    EXPECT_TRUE(access->quiet().ok());
+    end();
+}
+
+// As a barrier's signals to one slot need it.
+TEST_F(RemoteAccessTest, AFenceOfAPeOrdersUnawaitedSignals) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    const InSequence in_order;
+    EXPECT_CALL(transport, put_signal(9, _, _)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, fence(9)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, put_signal(9, _, _)).WillOnce(Return(Code::ok));
+    for (const std::uint64_t next : {1, 2}) {
+        EXPECT_TRUE(access->fence(1, nullptr).ok());
+        EXPECT_TRUE(access->put_signal(1, 0, nullptr, 0, 64, next, NPUSHMEM_SIGNAL_SET, Completion::unawaited).ok());
+    }
+    end();
+}
+
 TEST_F(RemoteAccessTest, ReportsAnUnsupportedAtomic) {
     reach_with(everything, 1U << NPUSHMEM_ATOMIC_ADD);
     npushmem_atomic op{};
