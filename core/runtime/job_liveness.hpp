@@ -147,7 +147,9 @@ struct WaitServices {
     WaitCounters counters;
     JobLiveness liveness;
     WaitRecorder recorder;
-    // Used for waits inside the transports' code, which makes progress itself.
+    // Used for waits for the transports' operations, whose conditions make progress. So no sleep exceeds the budget: a
+    // long transfer may need many steps.
+    const std::function<void()> made_by_condition = [] {};
     Waiter transport_waiter;
     // Used for all other waits. It calls `progress`, which may be set until the first wait.
     std::function<void()> progress;
