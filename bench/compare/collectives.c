@@ -80,6 +80,11 @@ static void alltoall(long* dest, long* source, size_t count) {
 
 enum { largest = 8 << 20, room_bytes = 64 << 20, batches = 12 };
 
+static void barrier(long* dest, long* source, size_t count) {
+    (void)dest, (void)source, (void)count;
+    synchronise();
+}
+
 /* The bytes that fcollect and alltoall deliver to a PE: a block of `count` elements from each PE. */
 static void copy_blocks(long* dest, long* source, size_t count) {
     const size_t bytes = count * sizeof(long);
@@ -127,6 +132,7 @@ int main(int argc, char** argv) {
     memset(source, 1, room_bytes);
     synchronise();
     const size_t n = (size_t)pes();
+    if (strcmp(only, "barrier") == 0) measure("barrier", barrier, dest, source, 0);
     for (size_t bytes = 8; bytes <= largest; bytes *= 8) {
         if (strstr("broadcast", only)) measure("broadcast", broadcast, dest, source, bytes);
         if (strstr("reduce", only)) measure("reduce", reduce, dest, source, bytes);
