@@ -64,7 +64,7 @@ Result<std::uint64_t> operate(std::uint8_t operation, long* word, int pe, std::u
 
 // Completes the operations to the members: the death of another PE must not fail the set's calls.
 Status complete_members(const Set& set) {
-    return quiet_members(runtime()->transports().remote(), listed_unless_all(set.members, runtime()->npes()));
+    return complete_members(runtime()->transports().remote(), listed_unless_all(set.members, runtime()->npes()));
 }
 
 Status wait_for(const Set& set, long* word, long value) {

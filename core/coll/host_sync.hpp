@@ -76,7 +76,7 @@ public:
     virtual ~HostSignals() = default;
 
     // Puts `bytes` at `offset` of a member on another host, and then sets its 8-byte word at `signal_at`. The source
-    // may be reused on return. A later failure is an event of the transport.
+    // may be reused on return. The transport reports a later failure as an event or in a later quiet.
     virtual Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes,
                        std::uint64_t signal_at, std::uint64_t signal) = 0;
     // Waits until the word at `signal_at` of this member, which `sender` sets, is at least `least`. Returns the word;

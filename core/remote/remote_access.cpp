@@ -144,7 +144,7 @@ Status RemoteAccess::get_blocks(int pe, const StridedBlocks& blocks, void* dest)
 
 Status RemoteAccess::atomic(npushmem_atomic op, Completion completion, const WaitFunction* waiter) {
     if (Status able = peers_.supports(op); !able.ok()) return able;
-    void* const result = completion == Completion::local ? std::exchange(op.result, nullptr) : nullptr;
+    void* const result = completion != Completion::deferred ? std::exchange(op.result, nullptr) : nullptr;
     std::uint64_t* word = nullptr;
     Status done = context_.post(op.pe, "an atomic", completion, waiter, [&](RemoteQueue& to, std::uint64_t* token) {
         if (result != nullptr && word == nullptr) op.result = word = fetch_results_.acquire();

@@ -59,6 +59,7 @@ public:
     Status fence(const WaitFunction* waiter = nullptr) { return context_.fence(waiter); }
     Status fence(int pe, const WaitFunction* waiter) { return context_.fence(pe, waiter); }
     Status quiet(const WaitFunction* waiter = nullptr) { return context_.quiet(waiter); }
+    Status complete() { return context_.complete(); }
     Status quiet(std::span<const int> pes, const WaitFunction* waiter = nullptr) { return context_.quiet(pes, waiter); }
     // See RemotePeers::progress.
     Status progress() { return peers_.progress(); }

@@ -51,7 +51,6 @@ Status RemoteContext::events() {
     return peers_.events_of(used);
 }
 
-// A queue without posts since its last quiet needs no fence.
 Status RemoteContext::fence(const WaitFunction* waiter) {
     Queues posted;
     {
@@ -89,6 +88,15 @@ Status RemoteContext::quiet(const WaitFunction* waiter) {
         });
     }
     return finish_quiet(std::move(pending), std::move(first), waiter);
+}
+
+Status RemoteContext::complete() {
+    {
+        const std::lock_guard guard(lock_);
+        for (RemoteQueue& queue : queues_)
+            if (queue.outstanding()) await_in_quiet(queue);
+    }
+    return quiet(nullptr);
 }
 
 Status RemoteContext::quiet(std::span<const int> pes, const WaitFunction* waiter) {

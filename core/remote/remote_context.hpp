@@ -23,7 +23,7 @@ namespace npushmem {
 class RemoteContext {
 public:
     // local: return when local memory may be reused. deferred: return at once, quiet completes. unawaited: as local,
-    // for a signal of the runtime, whose effect the receiver awaits; only a quiet of its PE waits for it.
+    // for a signal of the runtime. Its receiver waits for the effect. It makes no quiet over all PEs wait.
     enum class Completion { local, deferred, unawaited };
 
     // The wait function of callers that are fibers: waits for `ready()`, or returns why it cannot. `ready()` may change
@@ -46,12 +46,14 @@ public:
     template <class Post>
     Status post_each(int pe, const char* what, std::uint64_t count, Post&& post_once);
 
-    // Orders the operations posted to each PE.
+    // Orders the operations posted to each PE, except to those to which only unawaited ones were posted.
     Status fence(const WaitFunction* waiter);
     // Orders the operations posted to this PE.
     Status fence(int pe, const WaitFunction* waiter);
-    // Completes the operations posted to all PEs.
+    // Completes the operations posted to all PEs, except to those to which only unawaited ones were posted.
     Status quiet(const WaitFunction* waiter);
+    // Completes the operations posted to all PEs.
+    Status complete();
     // Completes the operations posted to these PEs. An unused PE is complete.
     Status quiet(std::span<const int> pes, const WaitFunction* waiter);
 
@@ -59,7 +61,13 @@ private:
     using Queues = std::vector<RemoteQueue*>;
 
     Result<RemoteQueue*> find_or_open(int pe);
-    // With the lock held. Calls `post_once` and records the queue for the quiet over all PEs.
+    // With the lock held: the quiet over all PEs waits for the queue.
+    void await_in_quiet(RemoteQueue& queue) {
+        if (queue.is_awaited()) return;
+        queue.set_awaited();
+        awaited_.push_back(&queue);
+    }
+    // The same after `post_once`.
     template <class Post>
     Code post_awaited(RemoteQueue& to, Post&& post_once);
     template <class Step>
@@ -112,10 +120,7 @@ Status RemoteContext::repeat(const RemoteQueue& queue, const char* what, const W
 template <class Post>
 Code RemoteContext::post_awaited(RemoteQueue& to, Post&& post_once) {
     const Code code = post_once();
-    if (to.outstanding() && !to.is_awaited()) {
-        to.set_awaited();
-        awaited_.push_back(&to);
-    }
+    if (to.outstanding()) await_in_quiet(to);
     return code;
 }
 

@@ -19,6 +19,12 @@ Status WorldSynchronization::quiet() {
     return {};
 }
 
+Status WorldSynchronization::complete() {
+    if (!all_mapped_)
+        if (Status done = remote_.complete(); !done.ok()) return done;
+    return quiet();
+}
+
 // Stores to mapped memory need no fence here: each signal of the barrier releases what its sender stored or acquired
 // before, so every PE that leaves the barrier sees the stores of all.
 Status WorldSynchronization::barrier_all(const barrier::Plan& plan) {
@@ -34,7 +40,8 @@ Status WorldSynchronization::barrier_all(std::string_view text) {
 
 Status WorldHeapPeers::heap_barrier() {
     Team& living = teams_.living();
-    if (&living == &teams_.world()) return synchronization_.own_barrier_all();
+    if (&living == &teams_.world())
+        return coll::sync_after(synchronization_.complete(), [this] { return synchronization_.own_sync_all(); });
     return coll::sync_after(living.complete(), [&] { return living.sync(); });
 }
 

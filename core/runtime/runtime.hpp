@@ -36,15 +36,16 @@ public:
 
     // Completes all operations of this PE on the default context and makes them visible.
     Status quiet();
+    // The same, and the signals of earlier barriers and collectives.
+    Status complete();
     Status sync_all() { return world_.sync(); }
     Status barrier_all() {
         if (all_mapped_) [[likely]]
             return world_.sync();
         return coll::sync_after(quiet(), [this] { return world_.sync(); });
     }
-    // The same by npushmem's own means, whatever library serves the program's barriers.
+    // sync_all by npushmem's own means, whatever library serves the program's barriers.
     Status own_sync_all() { return world_.sync(world_.default_plan()); }
-    Status own_barrier_all() { return barrier_all(world_.default_plan()); }
     // Uses the algorithm that `text` names, in the form of NPUSHMEM_BARRIER_ALGO.
     Status barrier_all(std::string_view text);
     [[nodiscard]] TeamBarrier& world() const { return world_; }

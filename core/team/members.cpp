@@ -80,8 +80,8 @@ std::vector<int> listed_unless_all(const PeRange& members, int npes) {
     return pes;
 }
 
-Status quiet_members(RemoteAccess& remote, const std::vector<int>& listed) {
-    return listed.empty() ? remote.quiet() : remote.quiet(listed);
+Status complete_members(RemoteAccess& remote, const std::vector<int>& listed) {
+    return listed.empty() ? remote.complete() : remote.quiet(listed);
 }
 
 std::byte* slice_of(const TeamResources& resources, int pe) {

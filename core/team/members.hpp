@@ -85,11 +85,11 @@ struct TeamResources {
     bool hosts_map = false;                           // every PE maps all PEs of its host; equal on all PEs
 };
 
-// Returns the PEs of a team for quiet_members(); empty if they are all PEs of the job.
+// Returns the PEs of a team for complete_members(); empty if they are all PEs of the job.
 std::vector<int> listed_unless_all(const PeRange& members, int npes);
 
 // Completes this PE's operations to the members, so that the death of another PE does not fail the team's calls.
-Status quiet_members(RemoteAccess& remote, const std::vector<int>& listed);
+Status complete_members(RemoteAccess& remote, const std::vector<int>& listed);
 
 // Returns where a PE's slice is mapped; null where it is not. This PE's own slice is always mapped.
 std::byte* slice_of(const TeamResources& resources, int pe);

@@ -118,7 +118,7 @@ public:
     [[nodiscard]] int index() const override { return memory_.own_index(); }
     Status sync() override { return barrier_.sync(barrier_.default_plan()); }
     // Where all are mapped, no operation of the team uses a transport.
-    Status complete() override { return all_mapped() ? Status{} : quiet_members(resources_.remote, pes_); }
+    Status complete() override { return all_mapped() ? Status{} : complete_members(resources_.remote, pes_); }
     [[nodiscard]] std::byte* mapped_address(int member, std::uint64_t offset) const override {
         return memory_.address(member, offset);
     }

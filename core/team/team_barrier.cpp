@@ -14,6 +14,7 @@ Code RemoteSignals::record_failure(Status status) {
 }
 
 Code RemoteSignals::update(int pe, int slot, std::uint8_t operation, std::uint64_t value, std::uint64_t* before) {
+    using Completion = RemoteAccess::Completion;
     npushmem_atomic op{};
     op.pe = pe;
     op.operation = operation;
@@ -21,7 +22,7 @@ Code RemoteSignals::update(int pe, int slot, std::uint8_t operation, std::uint64
     op.offset = offset_ + static_cast<std::uint64_t>(slot) * barrier::line_bytes;
     op.operand = value;
     op.result = before;
-    return record_failure(remote_.atomic(op, RemoteAccess::Completion::local));
+    return record_failure(remote_.atomic(op, before == nullptr ? Completion::unawaited : Completion::local));
 }
 
 Code RemoteSignals::signal(int member, int slot, std::uint64_t value) {
@@ -31,11 +32,9 @@ Code RemoteSignals::signal(int member, int slot, std::uint64_t value) {
         barrier::slot_at(state, slot).store(value, std::memory_order_release);
         return Code::ok;
     }
-    // The signal must overtake neither earlier puts nor an earlier signal to the slot, which would replace it.
+    // Earlier puts must not be overtaken by the signal.
     if (const Code fenced = record_failure(remote_.fence(pe, nullptr)); fenced != Code::ok) return fenced;
-    const std::uint64_t at = offset_ + static_cast<std::uint64_t>(slot) * barrier::line_bytes;
-    return record_failure(remote_.put_signal(pe, offset_, nullptr, 0, at, value, NPUSHMEM_SIGNAL_SET,
-                                             RemoteAccess::Completion::unawaited));
+    return update(pe, slot, NPUSHMEM_ATOMIC_SET, value, nullptr);
 }
 
 Code RemoteSignals::add(int member, int slot, std::uint64_t value, std::uint64_t& before) {
@@ -70,10 +69,7 @@ Code RemoteSignals::wait(const barrier::AwaitedSlot& awaited, std::uint64_t valu
     return code == Code::ok ? cause_.code() : code;
 }
 
-Code RemoteSignals::complete() {
-    const std::vector<int> pes(members_.begin(), members_.end());
-    return record_failure(remote_.quiet(pes));
-}
+Code RemoteSignals::complete() { return record_failure(complete_members(remote_, pes_)); }
 
 std::int64_t BarrierStatistics::enter(std::uint64_t timed) {
     const std::int64_t now = os_.now().count();
@@ -148,9 +144,9 @@ void TeamBarrier::make_fabric(const Waiter& waiter) {
     const barrier::NodeLayout* const nodes = leaders_.empty() ? nullptr : &nodes_;
     const Duration timeout = resources_.timeout;
     if (!selection_input_.mapped) {
-        signals_ = std::make_unique<RemoteSignals>(resources_.slice_of, resources_.remote,
-                                                   resources_.own_slice + offsets_.state, offsets_.state, members,
-                                                   resources_.my_pe, waiter, timeout);
+        signals_ = std::make_unique<RemoteSignals>(
+            resources_.slice_of, resources_.remote, resources_.own_slice + offsets_.state, offsets_.state, members,
+            resources_.my_pe, waiter, timeout, listed_unless_all(members, resources_.npes));
         remote_ = std::make_unique<Remote>(barrier::SignalFabricRef(*signals_), members, index, default_plan_, nodes);
         return;
     }

@@ -24,15 +24,17 @@ namespace npushmem {
 // Signals of a team's barrier over the transports; stores where the CPU sees the member's state.
 class RemoteSignals final : public barrier::SignalFabric {
 public:
-    // `own` is this PE's state; `offset` is the offset of every member's state in its slice.
+    // `own` is this PE's state; `offset` is the offset of every member's state in its slice. `pes`: see
+    // listed_unless_all().
     RemoteSignals(SliceLookup slice_of, RemoteAccess& remote, std::byte* own, std::uint64_t offset, PeRange members,
-                  int my_pe, const Waiter& waiter, Duration timeout)
+                  int my_pe, const Waiter& waiter, Duration timeout, std::vector<int> pes = {})
         : slice_of_(std::move(slice_of)),
           remote_(remote),
           own_(own),
           offset_(offset),
           members_(members),
           my_pe_(my_pe),
+          pes_(std::move(pes)),
           waiter_(waiter),
           timeout_(timeout) {}
 
@@ -65,6 +67,7 @@ private:
     std::uint64_t offset_;
     PeRange members_;
     int my_pe_;
+    std::vector<int> pes_;
     const Waiter& waiter_;
     Duration timeout_;
     barrier::FabricFailure failure_;

@@ -114,7 +114,7 @@ TEST_P(RemoteTransport, ALockIsLostWithItsHomePe) {
 // The signal of PE 0 in the last barrier fails, and no PE is dead: PE 1, on the other host, waits for it.
 TEST_P(RemoteTransport, FinalizeEndsForAllIfItFailsForOne) {
     const auto [status, report] = run_job({"-n", "2", "--nodes", "2", std::string(API_TEST_FOLDER) + "/api_scenario",
-                                           "0:setenv=NPUSHMEM_FAULT_FAIL=put_signal:2:system", "init", "finalize",
+                                           "0:setenv=NPUSHMEM_FAULT_FAIL=atomic:2:system", "init", "finalize",
                                            "0:code=" + std::to_string(NPUSHMEM_E_SYSTEM), "1:code=0"},
                                           {"NPUSHMEM_REMOTE_TRANSPORT=fault(" + GetParam() + ")", "NPUSHMEM_INFO=0",
                                            "NPUSHMEM_TIMEOUT=60s", "NPUSHMEM_ON_PEER_DEATH=survive"});
@@ -122,11 +122,12 @@ TEST_P(RemoteTransport, FinalizeEndsForAllIfItFailsForOne) {
     EXPECT_THAT(report, AllOf(HasSubstr("finalize"), Not(HasSubstr("timed out")), Not(HasSubstr("rank "))));
 }
 
-// Where the program has put nothing, a barrier asks no transport for completion.
+// Where the program has put nothing, a barrier asks no transport for completion of the signals of earlier barriers and
+// collectives.
 TEST_P(RemoteTransport, NoQuietWaitsForTheSignalsOfBarriers) {
     const auto [status, report] =
-        run_job({"-n", "4", "--nodes", "2", std::string(API_TEST_FOLDER) + "/api_scenario", "init", "barrier", "sync",
-                 "barrier", "code=0", "finalize", "code=0"},
+        run_job({"-n", "4", "--nodes", "2", std::string(API_TEST_FOLDER) + "/api_scenario", "init", "barrier", "sum",
+                 "barrier", "sync", "barrier", "code=0", "finalize", "code=0"},
                 {"NPUSHMEM_REMOTE_TRANSPORT=fault(" + GetParam() + ")", "NPUSHMEM_FAULT_FAIL=quiet:1:system",
                  "NPUSHMEM_INFO=0", "NPUSHMEM_TIMEOUT=60s"});
     EXPECT_EQ(status, 0) << report;

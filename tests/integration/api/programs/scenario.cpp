@@ -45,6 +45,8 @@
 
 namespace {
 
+long summed = 1;
+
 int number(const char* name, int otherwise) {
     const char* text = std::getenv(name);
     return text == nullptr ? otherwise : std::atoi(text);
@@ -183,6 +185,7 @@ private:
         {"finalize", [](const std::string&) { npushmem_finalize(); }},
         {"barrier", [](const std::string&) { npushmem_barrier_all(); }},
         {"sync", [](const std::string&) { npushmem_sync_all(); }},
+        {"sum", [](const std::string&) { (void)npushmem_long_sum_reduce(NPUSHMEM_TEAM_WORLD, &summed, &summed, 1); }},
         {"quiet", [](const std::string&) { npushmem_quiet(); }},
         {"malloc",
          [this](const std::string& bytes) {

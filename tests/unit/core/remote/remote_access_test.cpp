@@ -262,7 +262,7 @@ TEST_F(RemoteAccessTest, SendsNoSignalAfterAPutThatFailed) {
     end();
 }
 
-TEST_F(RemoteAccessTest, OnlyAQuietOfItsPeWaitsForAnUnawaitedSignal) {
+TEST_F(RemoteAccessTest, NoQuietOverAllPesWaitsForAnUnawaitedSignal) {
     reach_with(everything);
     expect_meeting();
     expect_parting();
@@ -285,6 +285,12 @@ TEST_F(RemoteAccessTest, OnlyAQuietOfItsPeWaitsForAnUnawaitedSignal) {
     EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::deferred).ok());
     EXPECT_TRUE(access->quiet().ok()) << "of the program's put";
     EXPECT_TRUE(access->quiet().ok());
+
+    EXPECT_CALL(transport, put_signal(9, _, _)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, quiet(9)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(signal().ok());
+    EXPECT_TRUE(access->complete().ok());
+    EXPECT_TRUE(access->complete().ok());
     end();
 }
 
