@@ -294,7 +294,6 @@ TEST_F(RemoteAccessTest, NoQuietOverAllPesWaitsForAnUnawaitedSignal) {
     end();
 }
 
-// As a barrier's signals to one slot need it.
 TEST_F(RemoteAccessTest, AFenceOfAPeOrdersUnawaitedSignals) {
     reach_with(everything);
     expect_meeting();

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two TCP wires in one process, which connect over the loopback interface.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include "tests/unit/transports/network/wire_pair.hpp"
+#include "transports/tcp/tcp_wire.hpp"
+
+namespace npushmem::tcp {
+
+inline Address loopback() { return Address::parse("127.0.0.1", 0).value(); }
+
+inline fakes::WirePair::Open open_in_turn() {
+    return [pe = 0]() mutable { return TcpWire::open(loopback(), pe++, 2, 1); };
+}
+
+inline std::size_t open_descriptors() {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+// More than the sockets of both sides take.
+inline constexpr std::size_t much = std::size_t{32} << 20;
+
+class TcpWires : public ::testing::Test {
+protected:
+    // A place in more memory of PE 1.
+    network::RemoteAddress place_in(std::vector<std::byte>& memory) {
+        const auto registered = pair.wires[1]->register_memory(memory.data(), memory.size());
+        number = registered.value().number;
+        return {{1, 0},
+                pair.wires[0]->import_key(1, registered.value().key).value(),
+                reinterpret_cast<std::uintptr_t>(memory.data()),
+                0};
+    }
+    [[nodiscard]] Code write(const network::RemoteAddress& to, std::span<const std::byte> data,
+                             network::WireContext& context) {
+        return pair.retry_until_posted([&] { return pair.wires[0]->write(to, data.data(), data.size(), context); });
+    }
+    [[nodiscard]] Code read(const network::RemoteAddress& from, std::span<std::byte> to,
+                            network::WireContext& context) {
+        return pair.retry_until_posted([&] { return pair.wires[0]->read(from, to.data(), to.size(), context); });
+    }
+    [[nodiscard]] bool completes(std::size_t operations = 1) {
+        return pair.until([&] { return pair.notes[0].completions.size() >= operations; });
+    }
+
+    // The first wire alone makes progress until the condition holds.
+    [[nodiscard]] bool alone_until(const std::function<bool()>& holds) {
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        while (!holds() && std::chrono::steady_clock::now() < deadline) (void)pair.wires[0]->progress(pair.notes[0]);
+        return holds();
+    }
+    // PE 0 has sent PE 1 a message, which has arrived.
+    void connect() {
+        ASSERT_EQ(pair.retry_until_posted([&] { return pair.wires[0]->send({1, 0}, Bytes(8), {}); }), Code::ok);
+        ASSERT_TRUE(pair.until([&] { return !pair.notes[1].messages.empty(); }));
+        pair.notes[1].messages.clear();
+    }
+
+    fakes::WirePair pair{open_in_turn()};
+    std::uint64_t number = 0;
+    std::size_t descriptors = open_descriptors();
+};
+
+}  // namespace npushmem::tcp
