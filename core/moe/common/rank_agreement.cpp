@@ -126,9 +126,11 @@ FailureRecord PublishedFailures::own(const Status& failure) const {
     return record;
 }
 
-std::optional<FailureRecord> PublishedFailures::fetch(int rank) {
+Result<FailureRecord> PublishedFailures::fetch(int rank) {
     FailureRecord record;
-    if (!memory_.fetch(&record, block_, Bytes{sizeof record}, rank).ok() || record.code == 0) return std::nullopt;
+    if (Status status = memory_.fetch(&record, block_, Bytes{sizeof record}, rank); !status.ok())
+        return status.within(fmt::format("rank {} has aborted and its reason cannot be read", rank));
+    if (record.code == 0) return Status{Code::aborted, fmt::format("rank {} has not published a reason", rank)};
     record.reason.back() = '\0';
     return record;
 }
@@ -139,7 +141,8 @@ std::optional<FailureRecord> PublishedFailures::first_failure() {
     const auto own = static_cast<std::uint64_t>(memory_.my_pe()) + 1;  // 0: no rank has failed
     const auto before = memory_.compare_swap(word, 0, own, arbiter);
     if (!before.ok() || before.value() == 0) return std::nullopt;
-    return fetch(static_cast<int>(before.value() - 1));
+    const auto record = fetch(static_cast<int>(before.value() - 1));
+    return record.ok() ? std::optional(record.value()) : std::nullopt;
 }
 
 Status PublishedFailures::result_of(const FailureRecord& record, const Status& own) const {
@@ -151,16 +154,24 @@ Status PublishedFailures::result_of(const FailureRecord& record, const Status& o
 }
 
 Status PublishedFailures::write(const Status& failure, std::optional<int> reporter) {
-    std::optional<FailureRecord> theirs;
-    if (reporter && failure.code() == Code::aborted) theirs = fetch(*reporter);
-    FailureRecord record = theirs ? *theirs : own(failure);
+    Status cause = failure;
+    FailureRecord record = own(failure);
+    if (reporter && failure.code() == Code::aborted) {
+        if (const auto theirs = fetch(*reporter); theirs.ok()) {
+            record = theirs.value();
+        } else if (theirs.status().code() != Code::aborted) {
+            // The reporter has died since: its death is what this rank knows.
+            cause = theirs.status();
+            record = own(cause);
+        }
+    }
     std::memcpy(block_, &record, sizeof record);
     // The record is complete before another rank can see that this rank was first.
     if (const auto first = first_failure()) {
         record = *first;
         std::memcpy(block_, &record, sizeof record);
     }
-    Status result = result_of(record, failure);
+    Status result = result_of(record, cause);
     handle_status_ =
         Status{Code::state,
                "this handle's ranks are out of step since an earlier failure, until a reset: " + result.message()};

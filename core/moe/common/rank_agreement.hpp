@@ -80,7 +80,8 @@ public:
 
     // Publishes the failure of this rank's call; the caller then signals the abort. Returns the result of the call: the
     // code and reason of the rank that failed first. `reporter`: a rank whose abort this rank has seen; its record
-    // counts when rank 0 cannot be reached.
+    // counts when rank 0 cannot be reached. If neither record can be read because its rank has died, the result is the
+    // failure of that read.
     Status write(const Status& failure, std::optional<int> reporter);
     // Ok, or the reason for which the handle rejects further calls.
     [[nodiscard]] const Status& handle_status() const { return handle_status_; }
@@ -89,7 +90,7 @@ public:
 
 private:
     [[nodiscard]] FailureRecord own(const Status& failure) const;
-    [[nodiscard]] std::optional<FailureRecord> fetch(int rank);
+    [[nodiscard]] Result<FailureRecord> fetch(int rank);
     // The record of the rank that failed first; nothing if it is this rank, or if the record cannot be read.
     [[nodiscard]] std::optional<FailureRecord> first_failure();
     [[nodiscard]] Status result_of(const FailureRecord& record, const Status& own) const;

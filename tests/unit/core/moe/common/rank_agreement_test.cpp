@@ -139,12 +139,13 @@ public:
         return reinterpret_cast<std::byte*>(blocks_[static_cast<std::size_t>(pe)].data());
     }
     Status fetch(void* target, const std::byte* symmetric, Bytes size, int pe) override {
+        if (pe == unreachable) return gone;
         std::memcpy(target, block(pe) + (symmetric - block(pe_)), size.value());
         return {};
     }
     Result<std::uint64_t> compare_swap(std::uint64_t* symmetric, std::uint64_t expected, std::uint64_t desired,
                                        int pe) override {
-        if (pe == unreachable) return Status{Code::peer_dead, "gone"};
+        if (pe == unreachable) return gone;
         std::byte* const there = block(pe) + (reinterpret_cast<std::byte*>(symmetric) - block(pe_));
         std::uint64_t& word = *reinterpret_cast<std::uint64_t*>(there);
         const std::uint64_t before = word;
@@ -165,6 +166,7 @@ public:
     int unreachable = -1;
 
 private:
+    const Status gone{Code::peer_dead, "gone"};
     Blocks& blocks_;
     int pe_;
 };
@@ -200,6 +202,20 @@ TEST_F(PublishedFailuresTest, UsesTheRecordOfTheReporterIfRank0IsUnreachable) {
     EXPECT_EQ(failures[1].write(no_x, std::nullopt).message(), "x is null");
     EXPECT_EQ(failures[2].write(too_late, std::nullopt).message(), "rank 0 has not come");
     EXPECT_EQ(failures[0].write(aborted, 2).message(), "rank 2 has aborted: rank 0 has not come");
+}
+
+TEST_F(PublishedFailuresTest, ReportsTheDeathOfTheReporterWhoseRecordIsLost) {
+    EXPECT_EQ(failures[1].write(no_x, std::nullopt).message(), "x is null");
+    for (BlockMemory& each : memory) each.unreachable = 1;
+    const Status reported = failures[2].write(aborted, 1);
+    EXPECT_EQ(reported.code(), Code::peer_dead);
+    EXPECT_EQ(reported.message(), "rank 1 has aborted and its reason cannot be read: gone");
+    // A rank that has a reason of its own keeps it.
+    EXPECT_EQ(failures[0].write(too_late, std::nullopt).message(), "rank 0 has not come");
+}
+
+TEST_F(PublishedFailuresTest, ReportsTheAbortIfTheReporterHasNoRecord) {
+    EXPECT_EQ(failures[2].write(aborted, 1).message(), aborted.message());
 }
 
 TEST_F(PublishedFailuresTest, RecordsAnotherFirstFailureAfterClear) {
