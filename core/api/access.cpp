@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/api/contexts.hpp"
+#include "core/base/awaited_bytes.hpp"
 #include "core/coll/call_check.hpp"
 #include "npushmem/plugin/local_atomic.hpp"
 
@@ -92,6 +93,11 @@ Status copied(const Runtime& up, bool same_pe, StridedBuffer<std::byte> to, Stri
     return apart;
 }
 
+// `target`: a mapped address of the PE, which may await what was stored there.
+void wake(const Runtime& up, int pe, const void* target, std::uint64_t bytes) {
+    wake_awaiting_pe(up.slices().slice_of(pe), target, bytes);
+}
+
 void report(const char* function, const Status& done) {
     if (!done.ok()) fail(function, done);
 }
@@ -149,7 +155,11 @@ void put(void* dest, const void* source, std::uint64_t bytes, int number, const 
         if (checked.ok() && pe == up.my_pe()) checked = check_no_overlap(up, dest, bytes, source, bytes);
         if (!checked.ok()) return checked;
         const std::uint64_t offset = up.slices().offset_of(dest);
-        if (void* target = up.slices().mapped(pe, offset)) return copied(target, source, bytes);
+        if (void* target = up.slices().mapped(pe, offset)) {
+            Status done = copied(target, source, bytes);
+            wake(up, pe, target, bytes);
+            return done;
+        }
         return context.remote->put(pe, offset, source, bytes, completion);
     });
 }
@@ -260,8 +270,10 @@ void put_blocks_slow_path(const Context& context, const char* function, void* de
         blocks.offset = up.slices().offset_of(dest);
         void* const target = up.slices().mapped(pe, blocks.offset);
         if (target == nullptr) return context.remote->put_blocks(pe, blocks, source);
-        return copied(up, pe == up.my_pe(), {static_cast<std::byte*>(target), blocks.remote_stride},
-                      {static_cast<const std::byte*>(source), blocks.local_stride}, blocks);
+        Status done = copied(up, pe == up.my_pe(), {static_cast<std::byte*>(target), blocks.remote_stride},
+                             {static_cast<const std::byte*>(source), blocks.local_stride}, blocks);
+        wake(up, pe, target, (blocks.count - 1) * blocks.remote_stride + blocks.bytes);
+        return done;
     });
 }
 
@@ -315,6 +327,7 @@ void put_signal_slow_path(const Context& given, const char* function, void* dest
         if (void* word = up.slices().mapped(pe, up.slices().offset_of(signal_word))) {
             if (bytes > 0) std::memcpy(up.slices().mapped(pe, up.slices().offset_of(dest)), source, bytes);
             (void)apply_signal(word, signal, static_cast<std::uint32_t>(operation));  // the arguments are checked
+            wake(up, pe, word, sizeof *signal_word);
             return {};
         }
         return context.remote->put_signal(pe, bytes > 0 ? up.slices().offset_of(dest) : 0, source, bytes,
@@ -345,6 +358,7 @@ bool atomic_slow_path(const Context& given, const char* function, const void* ob
         op.offset = up.slices().offset_of(object);
         if (void* target = up.slices().mapped(pe, op.offset)) {
             const Code done = apply_atomic(target, op);
+            wake(up, pe, target, op.width);
             return done == Code::ok ? Status{} : Status{done, fmt::format("operation {} does not exist", op.operation)};
         }
         return context.remote->atomic(op, completion_of(deferred));

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/api/access.hpp"
+#include "core/base/awaited_bytes.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
@@ -29,14 +30,6 @@ npushmem_atomic operation_on(std::uint8_t operation, T operand, T compare, T* re
     op.compare = bits_of(compare);
     op.result = result;
     return op;
-}
-
-// Returns the object on `pe` as an atomic, or null, also if it is not aligned: then the slow path reports it. (Slices
-// are aligned to more than any type, so the local address suffices for the check.)
-template <class T>
-T* target_of(const Context& context, const T* object, int pe) {
-    const bool aligned = reinterpret_cast<std::uintptr_t>(object) % sizeof(T) == 0;
-    return aligned ? static_cast<T*>(context.map.address(object, pe)) : nullptr;
 }
 
 // The form of each operation on mapped memory, and its number for transports. All operations but fetch and set have a
@@ -69,8 +62,9 @@ struct CompareSwap {
 struct Set {
     static constexpr std::uint8_t updating = NPUSHMEM_ATOMIC_SET;
     template <class T>
-    static void on(std::atomic_ref<T> target, T value, T) {
+    static T on(std::atomic_ref<T> target, T value, T) {
         target.store(value, std::memory_order_release);
+        return value;
     }
 };
 #define NPUSHMEM_OPERATION(CLASS, WORD, FETCHING, UPDATING)  \
@@ -99,7 +93,6 @@ template <class T>
 template <class T>
 [[gnu::noinline]] void fetch_nbi_slow_path(const Context& context, const char* function, std::uint8_t operation,
                                            T* fetch, const T* object, T operand, T compare, int pe) {
-    if (fetch == nullptr) return fail(function, {Code::argument, "fetch is NULL"});
     atomic_slow_path(context, function, object, operation_on(operation, operand, compare, fetch), pe, true);
 }
 
@@ -123,38 +116,59 @@ template <std::floating_point T>
     }
 }
 
+// Returns the result of the operation if the PE is mapped and the object is aligned, or otherwise(), which may report a
+// failure. (Slices are aligned to more than any type, so the local address suffices for the check.)
+template <class Operation, class T, class Otherwise>
+[[gnu::always_inline]] inline T on_mapped(const Context& context, const T* object, T operand, T compare, int pe,
+                                          Otherwise&& otherwise) {
+    if (reinterpret_cast<std::uintptr_t>(object) % sizeof(T) != 0) [[unlikely]]
+        return otherwise();
+    const auto update = [&](void* target, std::byte* slice) {
+        // Loaded before the operation, for which a later load would wait.
+        const bool is_awaited = !std::is_same_v<Operation, Fetch> && has_sleepers(slice);
+        const T result = Operation::on(std::atomic_ref(*static_cast<T*>(target)), operand, compare);
+        if (is_awaited) [[unlikely]]
+            wake_sleepers_in(slice, target, sizeof(T));
+        return result;
+    };
+    return context.map.access(object, sizeof(T), pe, update, otherwise);
+}
+
 template <std::floating_point T>
 [[gnu::always_inline]] inline T add(const Context& context, const char* function, T* object, T operand, int pe) {
-    if (T* target = target_of(context, object, pe)) [[likely]]
-        return std::atomic_ref<T>(*target).fetch_add(operand, acq_rel);
-    return add_slow_path(context, function, object, operand, pe);
+    return on_mapped<Add, T>(context, object, operand, T{}, pe,
+                             [&] { return add_slow_path(context, function, object, operand, pe); });
 }
 
 template <class Operation, class T>
 [[gnu::always_inline]] inline T fetching(const Context& context, const char* function, const T* object, T operand,
                                          T compare, int pe) {
-    if (T* target = target_of(context, object, pe)) [[likely]]
-        return Operation::on(std::atomic_ref<T>(*target), operand, compare);
-    return fetch_slow_path<T>(context, function, Operation::fetching, object, operand, compare, pe);
+    return on_mapped<Operation, T>(context, object, operand, compare, pe, [&] {
+        return fetch_slow_path<T>(context, function, Operation::fetching, object, operand, compare, pe);
+    });
 }
 
 template <class Operation, class T>
 [[gnu::always_inline]] inline void fetching_nbi(const Context& context, const char* function, T* fetch, const T* object,
                                                 T operand, T compare, int pe) {
-    T* target = target_of(context, object, pe);
-    if (target != nullptr && fetch != nullptr) [[likely]]
-        *fetch = Operation::on(std::atomic_ref<T>(*target), operand, compare);
-    else
+    if (fetch == nullptr) [[unlikely]]
+        return fail(function, {Code::argument, "fetch is NULL"});
+    bool is_done = true;
+    const T old = on_mapped<Operation, T>(context, object, operand, compare, pe, [&] {
+        is_done = false;
         fetch_nbi_slow_path<T>(context, function, Operation::fetching, fetch, object, operand, compare, pe);
+        return T{};
+    });
+    if (is_done) *fetch = old;
 }
 
 template <class Operation, class T>
 [[gnu::always_inline]] inline void updating(const Context& context, const char* function, T* object, T operand,
                                             int pe) {
-    if (T* target = target_of(context, object, pe)) [[likely]]
-        (void)Operation::on(std::atomic_ref<T>(*target), operand, T{});
-    else
+    (void)on_mapped<Operation, T>(context, object, operand, T{}, pe, [&] {
         update_slow_path<T>(context, function, Operation::updating, object, operand, pe);
+        return T{};
+    });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/api/access.hpp"
+#include "core/base/awaited_bytes.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
@@ -24,6 +25,16 @@ template <std::size_t Unit>
         context.map.copy(to, from, bytes);
     else
         std::memcpy(to, from, bytes);
+}
+
+// One element may be a flag that the PE awaits. The copy of more is the last call, so that it needs no stack.
+template <std::size_t Unit>
+[[gnu::always_inline]] inline void put_mapped(const Context& context, void* to, const void* from, std::uint64_t bytes,
+                                              int pe) {
+    if (bytes != Unit) return copy<Unit>(context, to, from, bytes);
+    std::byte* const slice = context.map.slice(pe);
+    std::memcpy(to, from, Unit);
+    wake_awaiting_pe(slice, to, Unit);
 }
 
 // Releases: the data before the signal are visible to a PE that sees it (acquire in the waits and tests).
@@ -60,6 +71,7 @@ void put_and_signal(const Context& context, const char* function, void* dest, co
                                     deferred);
     if (bytes > 0) copy<sizeof(std::uint64_t)>(context, target, source, bytes);
     update_signal(static_cast<std::uint64_t*>(word), signal, operation);
+    wake_awaiting_pe(context.map.slice(pe), word, sizeof *signal_word);
 }
 
 // Strided blocks of `block` elements of `size` bytes, `count` of them, `stride` elements apart.
@@ -105,10 +117,13 @@ StridedBlocks blocks(std::ptrdiff_t remote_stride, std::ptrdiff_t local_stride, 
 
 template <class T>
 [[gnu::always_inline]] inline void p(const Context& context, const char* function, T* dest, T value, int pe) {
-    if (void* target = context.map.address(dest, sizeof(T), pe)) [[likely]]
-        *static_cast<T*>(target) = value;
-    else
-        p_slow_path(dest, value, pe, function, context);
+    context.map.access(
+        dest, sizeof(T), pe,
+        [&](void* target, std::byte* slice) {
+            *static_cast<T*>(target) = value;
+            wake_awaiting_pe(slice, target, sizeof(T));
+        },
+        [&] { p_slow_path(dest, value, pe, function, context); });
 }
 
 template <class T>
@@ -124,7 +139,7 @@ template <class T>
     const std::uint64_t bytes = byte_count(count, sizeof(T));
     void* target = context.map.address(dest, bytes, pe);
     if (target != nullptr && source != nullptr) [[likely]]
-        copy<unit<T>>(context, target, source, bytes);
+        put_mapped<unit<T>>(context, target, source, bytes, pe);
     else
         put_slow_path(dest, source, bytes, pe, function, context);
 }
@@ -147,7 +162,7 @@ template <class T>
     const std::uint64_t bytes = byte_count(count, sizeof(T));
     void* target = context.map.address(dest, bytes, pe);
     if (target != nullptr && source != nullptr) [[likely]]
-        copy<unit<T>>(context, target, source, bytes);
+        put_mapped<unit<T>>(context, target, source, bytes, pe);
     else
         put_nbi_slow_path(dest, source, bytes, pe, function, context);
 }
@@ -184,7 +199,10 @@ void iput(const Context& given, const char* function, void* dest, const void* so
     if (!check_strided(context, function, dest, source, dst, sst, {count, 1, sizeof(T)}, pe)) return;
     const T* from = static_cast<const T*>(source);
     if (T* target = static_cast<T*>(context.map.address(dest, pe)))
-        for (std::size_t i = 0; i < count; ++i, target += dst, from += sst) *target = *from;
+        for (std::size_t i = 0; i < count; ++i, target += dst, from += sst) {
+            *target = *from;
+            wake_awaiting_pe(context.map.slice(pe), target, sizeof(T));
+        }
     else
         put_blocks_slow_path(context, function, dest, source, blocks<T>(dst, sst, {count, 1, sizeof(T)}), pe);
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/api/access.hpp"
+#include "core/base/awaited_bytes.hpp"
 #include "npushmem.h"
 
 namespace npushmem::api {
@@ -40,6 +41,11 @@ T load(T* object) {
     return std::atomic_ref<T>(*object).load(std::memory_order_acquire);
 }
 
+// Lets the writers of these objects of this PE wake the wait.
+AwaitedBytesParking parking_for(const Runtime& up, const void* objects, std::uint64_t bytes) {
+    return {awaited_bytes_of(up.slices().heap().base()), up.slices().offset_of(objects), bytes};
+}
+
 template <class T>
 Status check_wait(const Runtime* up, T* objects, int comparison, std::size_t count = 1) {
     if (up == nullptr) return not_running();
@@ -60,11 +66,14 @@ T wait_for(const char* function, T* object, int comparison, T value) {
         fail(function, checked);
         return T{};
     }
-    T seen{};
+    T seen = load(object);
+    if (compares(seen, comparison, value)) return seen;
+    AwaitedBytesParking parking = parking_for(*up, object, sizeof(T));
     // Any PE may store the awaited value, so the death of any PE ends the wait, unless the program knows of it.
     const WaitFor what{.what = "a value in symmetric memory",
                        .needs = up->liveness().awaited_pes(),
                        .timeout = up->settings().timeout,
+                       .parking = &parking,
                        .call = function,
                        .object = object};
     WaitFailure failure;
@@ -146,9 +155,11 @@ constexpr std::size_t no_indices = 0;  // for the forms without indices
 template <class T, class Found>
 bool wait_among(const char* function, const Objects<T>& objects, Found&& found) {
     Runtime* up = runtime();
+    AwaitedBytesParking parking = parking_for(*up, objects.first, byte_count(objects.count, sizeof(T)));
     const WaitFor what{.what = "values in symmetric memory",
                        .needs = up->liveness().awaited_pes(),
                        .timeout = up->settings().timeout,
+                       .parking = &parking,
                        .call = function,
                        .object = objects.first};
     WaitFailure failure;

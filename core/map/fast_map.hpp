@@ -58,6 +58,29 @@ struct alignas(64) FastMap {
         return nullptr;
     }
 
+    // Returns body(address, slice of the PE) of an object of `bytes`, or otherwise(), where address() is null. The code
+    // of `body` is expanded twice, so that the path of the heap has no jump.
+    template <class Body, class Otherwise>
+    [[gnu::always_inline]] auto access(const void* object, std::uint64_t bytes, int pe, Body&& body,
+                                       Otherwise&& otherwise) const {
+        const auto here = reinterpret_cast<std::uintptr_t>(object);
+        const std::uint32_t index = static_cast<std::uint32_t>(pe) - first_pe;
+        if (bytes - 1 < heap_bytes && here - heap <= heap_bytes - bytes && index < mapped_pes) [[likely]] {
+            std::byte* const slice = static_cast<std::byte*>(at(index, 0));
+            return body(slice + (here - heap), slice);
+        }
+        if (bytes - 1 < statics_bytes && here - statics <= statics_bytes - bytes && index < mapped_pes) {
+            std::byte* const slice = static_cast<std::byte*>(at(index, 0));
+            return body(slice + statics_offset + (here - statics), slice);
+        }
+        return otherwise();
+    }
+
+    // Returns the slice of a PE for which address() found an address.
+    [[nodiscard]] std::byte* slice(int pe) const {
+        return static_cast<std::byte*>(at(static_cast<std::uint32_t>(pe) - first_pe, 0));
+    }
+
     // Returns the address of byte `offset` of a slice of the PE `index` after the first mapped one.
     [[nodiscard]] void* at(std::uint32_t index, std::uint64_t offset) const {
         std::byte* const found = peers + index * stride + offset;

@@ -11,7 +11,8 @@
  *
  * Results, errors and ordering are those of the functions; the compiler moves no access of memory across them, as
  * across a call. A pointer to a function is the library's, unless the compiler sees through it. Tools that replace
- * functions, as with pshmem_<name>, do not see the expanded calls.
+ * functions, as with pshmem_<name>, do not see the expanded calls. An expanded store does not wake a PE that sleeps in
+ * wait_until (npushmem/functions/waits.h).
  *
  * Compilers: GCC and clang; with others the header only includes <npushmem.h>. The library must export
  * npushmemx_inline_v1 (npushmem/inline/map.h), as every version after 0.2.0 does. */

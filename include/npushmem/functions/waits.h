@@ -13,7 +13,11 @@
  * Errors: reported, without waiting: an object that is not symmetric or not aligned, an unknown comparison, a NULL
  * array. A wait that ends because a PE is lost or NPUSHMEM_TIMEOUT expires is reported with the value last seen.
  *
- * Ordering: data that was put before the observed value, with a fence or signal between, is visible on return. */
+ * Ordering: data that was put before the observed value, with a fence or signal between, is visible on return.
+ *
+ * A wait longer than a millisecond sleeps. A PE of the same host wakes it with a put of the element, a signal or an
+ * atomic update. Stores through the pointers of npushmem_ptr and the expanded functions of npushmem/inline.h wake
+ * nobody: the PE finds them within an eighth of the time that it has waited, and within 250 ms. */
 #define NPUSHMEM_X(NAME, TYPE)                                                                                         \
     NPUSHMEM_TYPED(NAME, TYPE, wait_until, void, (object, comparison, value), TYPE* object, int comparison,            \
                    TYPE value)                                                                                         \
