@@ -95,20 +95,23 @@ std::vector<int> RemotePeers::connected() {
 
 // Drives all transports: a PE that only receives has no queue, yet its transport may need progress, and a wait on one
 // transport may depend on another.
-void RemotePeers::progress_all() {
+bool RemotePeers::progress_all() {
+    bool happened = false;
     for (std::size_t i = 0; i < transports_.size(); ++i)
-        if (in_use(i)) (void)transports_[i].transport->progress();
+        if (in_use(i)) happened = transports_[i].transport->progress() == Code::ok || happened;
+    return happened;
 }
 
 void RemotePeers::progress_transports() {
     const std::unique_lock guard(progress_lock_, std::try_to_lock);
-    if (guard.owns_lock()) progress_all();
+    if (guard.owns_lock()) (void)progress_all();
 }
 
-Status RemotePeers::progress() {
+Status RemotePeers::progress(bool* happened) {
     const std::unique_lock guard(progress_lock_, std::try_to_lock);
     if (!guard.owns_lock()) return {};
-    progress_all();
+    const bool any = progress_all();
+    if (happened != nullptr && any) *happened = true;
     Status first;
     for (std::size_t i = 0; i < transports_.size() && first.ok(); ++i)
         if (in_use(i)) first = next_event(transports_[i]);
