@@ -126,9 +126,10 @@ bool BackoffState::sleep() {
     return alive;
 }
 
-// A wait that has lasted long may end a little later, and costs less.
+// A wait that has lasted long may end a little later, and costs less. Progress is driven at the pace of the budget.
 nanoseconds BackoffState::longest_nap() const {
-    const nanoseconds share = std::min<nanoseconds>((now_ - idle_since_) / naps_per_wait, max_liveness_check_interval);
+    if (has_progress()) return waiter_.budget_.longest_sleep;
+    const nanoseconds share = std::min<nanoseconds>((now_ - *started_) / naps_per_wait, max_liveness_check_interval);
     return std::max(share, waiter_.budget_.longest_sleep);
 }
 
@@ -152,11 +153,11 @@ nanoseconds BackoffState::longest_sleep() const {
 bool BackoffState::check_clock() {
     now_ = waiter_.os_.now();
     if (!started_) {
-        started_ = stage_began_ = idle_since_ = now_;
+        started_ = stage_began_ = now_;
         next_liveness_check_ = now_ + liveness_check_interval_;
     }
     advance();
-    if (has_progress() && (*waiter_.progress_)()) idle_since_ = now_;
+    if (has_progress()) (*waiter_.progress_)();
     report_to_observer();
     return check_deadline() && check_liveness();
 }

@@ -7,7 +7,7 @@
 //                                    {.what = "the flag", .needs = PeRange::one(3), .timeout = limit}, &failure);
 //
 // Where the writer can wake the sleeper (see Parking), the sleep lasts until it does. Otherwise the budget bounds it,
-// and after that a hundredth of the time since the last progress or the beginning, up to 250 ms.
+// and after that a hundredth of the time waited so far, up to 250 ms.
 #pragma once
 
 #include <atomic>
@@ -105,18 +105,14 @@ struct WaitCounters {
     std::atomic<std::uint64_t> wakes{0};            // sleepers woken by this PE
 };
 
-// Drives what waits depend on. Returns true if something happened, or if nobody else drives it: then it is called again
-// soon.
-using ProgressFunction = std::function<bool()>;
-
 // All arguments passed by reference or pointer must outlive the Waiter. Immutable: any number of threads may wait at
 // the same time.
 class Waiter {
 public:
     // Without `liveness` no PE is ever known to be dead. `progress` may be null or empty; it may be set until the first
-    // wait. While it returns true, no sleep exceeds the budget. `observer` null: nobody observes long waits.
+    // wait. With progress to drive, no sleep exceeds the budget. `observer` null: nobody observes long waits.
     Waiter(const WaitBudget& budget, WaitOs& os, WaitCounters& counters, Liveness* liveness = nullptr,
-           const ProgressFunction* progress = nullptr, WaitObserver* observer = nullptr)
+           const std::function<void()>* progress = nullptr, WaitObserver* observer = nullptr)
         : budget_(budget),
           os_(os),
           counters_(counters),
@@ -164,7 +160,7 @@ private:
     WaitOs& os_;
     WaitCounters& counters_;
     Liveness* liveness_;
-    const ProgressFunction* progress_;
+    const std::function<void()>* progress_;
     WaitObserver* observer_;
 };
 
@@ -231,7 +227,6 @@ private:
     std::optional<std::chrono::nanoseconds> started_;
     std::chrono::nanoseconds now_{0};
     std::chrono::nanoseconds stage_began_{0};
-    std::chrono::nanoseconds idle_since_{0};  // the last progress, or the beginning
     std::chrono::nanoseconds next_sleep_;
     std::chrono::nanoseconds next_liveness_check_{0};
     std::chrono::nanoseconds liveness_check_interval_;

@@ -27,7 +27,7 @@ int WaiterPolicy::polls() const { return waiter_.budget().spin_for.count() > 0 ?
 
 void WaiterPolicy::pause(std::uint64_t round) {
     // The word that a kernel polls may arrive only after the transport makes progress on this thread.
-    if (progress_ != nullptr && *progress_ && round % rounds_per_progress == 0) (void)(*progress_)();
+    if (progress_ != nullptr && *progress_ && round % rounds_per_progress == 0) (*progress_)();
     const bool may_spin = waiter_.budget().spin_for.count() > 0;
     if (may_spin && round < rounds_of_spinning) return cpu_pause();
     if (round < rounds_before_sleep) return os_.yield();

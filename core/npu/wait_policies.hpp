@@ -19,7 +19,7 @@ namespace npushmem::npu {
 class WaiterPolicy final : public WaitPolicy {
 public:
     WaiterPolicy(const Waiter& waiter, WaitOs& os, Liveness* liveness, std::function<PeRange()> any_pe,
-                 const ProgressFunction* progress = nullptr, WaitObserver* observer = nullptr)
+                 const std::function<void()>* progress = nullptr, WaitObserver* observer = nullptr)
         : waiter_(waiter),
           os_(os),
           liveness_(liveness),
@@ -41,7 +41,7 @@ private:
     WaitOs& os_;
     Liveness* liveness_;
     std::function<PeRange()> any_pe_;
-    const ProgressFunction* progress_;
+    const std::function<void()>* progress_;
     WaitObserver* observer_;
 };
 

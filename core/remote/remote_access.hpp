@@ -62,7 +62,7 @@ public:
     Status complete() { return context_.complete(); }
     Status quiet(std::span<const int> pes, const WaitFunction* waiter = nullptr) { return context_.quiet(pes, waiter); }
     // See RemotePeers::progress.
-    Status progress(bool* happened = nullptr) { return peers_.progress(happened); }
+    Status progress() { return peers_.progress(); }
 
 private:
     // Returns `done`. If it failed, keeps the staging memory, which the transport may still access.

@@ -95,23 +95,20 @@ std::vector<int> RemotePeers::connected() {
 
 // Drives all transports: a PE that only receives has no queue, yet its transport may need progress, and a wait on one
 // transport may depend on another.
-bool RemotePeers::progress_all() {
-    bool happened = false;
+void RemotePeers::progress_all() {
     for (std::size_t i = 0; i < transports_.size(); ++i)
-        if (in_use(i)) happened = transports_[i].transport->progress() == Code::ok || happened;
-    return happened;
+        if (in_use(i)) (void)transports_[i].transport->progress();
 }
 
 void RemotePeers::progress_transports() {
     const std::unique_lock guard(progress_lock_, std::try_to_lock);
-    if (guard.owns_lock()) (void)progress_all();
+    if (guard.owns_lock()) progress_all();
 }
 
-Status RemotePeers::progress(bool* happened) {
+Status RemotePeers::progress() {
     const std::unique_lock guard(progress_lock_, std::try_to_lock);
     if (!guard.owns_lock()) return {};
-    const bool any = progress_all();
-    if (happened != nullptr && any) *happened = true;
+    progress_all();
     Status first;
     for (std::size_t i = 0; i < transports_.size() && first.ok(); ++i)
         if (in_use(i)) first = next_event(transports_[i]);

@@ -59,8 +59,8 @@ public:
 
     // Drives progress of all transports in use; returns at once when another thread does.
     void progress_transports();
-    // The same; returns the first asynchronous error, if any. `happened` is set if something happened.
-    Status progress(bool* happened = nullptr);
+    // The same; returns the first asynchronous error, if any.
+    Status progress();
     // Returns the first asynchronous error of these transports, one bit each, if any.
     Status events_of(std::uint64_t transports);
     // Describes why `what` failed with `code` on a link, with the transport's own message if it has one.
@@ -102,7 +102,7 @@ private:
     [[nodiscard]] bool is_linked(int pe) const;
     void set_linked(int pe, bool linked);
     // Both with progress_lock_ held.
-    bool progress_all();
+    void progress_all();
     Status next_event(const NamedTransport& named);
     [[nodiscard]] bool in_use(std::size_t transport) const { return (map_.transports_in_use() >> transport & 1U) != 0; }
 

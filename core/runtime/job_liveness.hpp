@@ -149,10 +149,10 @@ struct WaitServices {
     WaitRecorder recorder;
     // Used for waits for the transports' operations, whose conditions make progress. So no sleep exceeds the budget: a
     // long transfer may need many steps.
-    const ProgressFunction made_by_condition = [] { return true; };
+    const std::function<void()> made_by_condition = [] {};
     Waiter transport_waiter;
     // Used for all other waits. It calls `progress`, which may be set until the first wait.
-    ProgressFunction progress;
+    std::function<void()> progress;
     Waiter driving_waiter;
 };
 

@@ -18,27 +18,12 @@ namespace {
 
 bool maps_all_pes(const RuntimeParts& parts) { return parts.slices->fast_map().all_mapped != 0; }
 
-// Returns whether some transport delivers operations to this PE only while this PE calls it.
-bool needs_calls(const RuntimeParts& parts) {
-    const auto is_served = [&map = parts.transports->map()](int pe) {
-        const Route& route = map.route(pe);
-        return route.maps() || route.reach.has(NPUSHMEM_CAP_TARGET_PROGRESS);
-    };
-    for (int pe = 0; pe < parts.job->npes(); ++pe)
-        if (!is_served(pe)) return true;
-    return false;
-}
-
 // Completes the wait services for waits that depend on other PEs.
 void watch_peers(RuntimeParts& parts) {
     // Logs failures for waits: they end through the liveness, which does not report the reason.
     if (!maps_all_pes(parts))
-        parts.waiting->progress = [&remote = parts.transports->remote(), &log = *parts.log,
-                                   needs_calls = needs_calls(parts)] {
-            bool happened = needs_calls;
-            if (const Status event = remote.progress(&happened); !event.ok())
-                log.line(LogLevel::error, "ops", event.message());
-            return happened;
+        parts.waiting->progress = [&remote = parts.transports->remote(), &log = *parts.log] {
+            if (const Status event = remote.progress(); !event.ok()) log.line(LogLevel::error, "ops", event.message());
         };
     parts.waiting->liveness.watch(
         parts.job->my_pe(), [&slices = *parts.slices](int pe) { return slices.control_of(pe); },
