@@ -160,7 +160,7 @@ Status PublishedFailures::write(const Status& failure, std::optional<int> report
         if (const auto theirs = fetch(*reporter); theirs.ok()) {
             record = theirs.value();
         } else if (theirs.status().code() != Code::aborted) {
-            // The reporter has died since: its death is what this rank knows.
+            // The reporter has been lost since: that is all that this rank knows.
             cause = theirs.status();
             record = own(cause);
         }
@@ -169,6 +169,7 @@ Status PublishedFailures::write(const Status& failure, std::optional<int> report
     // The record is complete before another rank can see that this rank was first.
     if (const auto first = first_failure()) {
         record = *first;
+        cause = failure;
         std::memcpy(block_, &record, sizeof record);
     }
     Status result = result_of(record, cause);

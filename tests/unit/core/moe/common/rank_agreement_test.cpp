@@ -214,6 +214,14 @@ TEST_F(PublishedFailuresTest, ReportsTheDeathOfTheReporterWhoseRecordIsLost) {
     EXPECT_EQ(failures[0].write(too_late, std::nullopt).message(), "rank 0 has not come");
 }
 
+TEST_F(PublishedFailuresTest, TheReasonOfTheFirstCountsMoreThanALostReporter) {
+    EXPECT_FALSE(failures[0].write(no_x, std::nullopt).ok());
+    for (BlockMemory& each : memory) each.unreachable = 1;
+    const Status reported = failures[2].write(aborted, 1);
+    EXPECT_EQ(reported.code(), Code::argument);
+    EXPECT_EQ(reported.message(), "rank 0 has aborted: x is null");
+}
+
 TEST_F(PublishedFailuresTest, ReportsTheAbortIfTheReporterHasNoRecord) {
     EXPECT_EQ(failures[2].write(aborted, 1).message(), aborted.message());
 }
