@@ -61,6 +61,7 @@ Status take(Lock& lock, const long* object) {
     const WaitFor what{.what = "a lock",
                        .needs = {0, 1, up->npes()},
                        .timeout = up->settings().timeout,
+                       .is_stepwise = true,
                        .call = "npushmem_set_lock",
                        .object = object};
     const Code code = coll::set_lock(lock, [&](std::uint32_t ticket) {
@@ -160,6 +161,7 @@ private:
         const WaitFor what{.what = "a lock",
                            .needs = can_release(pe) ? PeRange::one(pe) : PeRange{pe, home_ - pe, 2},
                            .timeout = up_.settings().timeout,
+                           .is_stepwise = true,
                            .call = "npushmem_set_lock",
                            .object = object_};
         WaitFailure failure;

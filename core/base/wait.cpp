@@ -128,7 +128,7 @@ bool BackoffState::sleep() {
 
 // A wait that has lasted long may end a little later, and costs less. Progress is driven at the pace of the budget.
 nanoseconds BackoffState::longest_nap() const {
-    if (has_progress()) return waiter_.budget_.longest_sleep;
+    if (has_progress() || what_.is_stepwise) return waiter_.budget_.longest_sleep;
     const nanoseconds share = std::min<nanoseconds>((now_ - *started_) / naps_per_wait, max_liveness_check_interval);
     return std::max(share, waiter_.budget_.longest_sleep);
 }

@@ -6,8 +6,8 @@
 //     const Code code = waiter.until([&] { return flag.load(std::memory_order_acquire) >= 7; },
 //                                    {.what = "the flag", .needs = PeRange::one(3), .timeout = limit}, &failure);
 //
-// Where the writer can wake the sleeper (see Parking), the sleep lasts until it does. Otherwise the budget bounds it,
-// and after that a hundredth of the time waited so far, up to 250 ms.
+// Where the writer can wake the sleeper (see Parking), the sleep lasts until it does, unless the Parking limits it.
+// Otherwise the budget limits it, and after that a hundredth of the time waited so far, up to 250 ms.
 #pragma once
 
 #include <atomic>
@@ -57,6 +57,8 @@ struct WaitFor {
     PeRange needs{};                      // the wait fails when one of these world PEs is dead
     std::chrono::nanoseconds timeout{0};  // 0: none
     Parking* parking = nullptr;
+    // The condition takes one of many steps, or loads a word of another PE: no sleep exceeds the budget.
+    bool is_stepwise = false;
     // For reports of long waits:
     const char* call = nullptr;     // the API function; null: unknown
     const char* team = nullptr;     // of a collective call; otherwise null

@@ -255,6 +255,7 @@ Status LibraryTeam::wait_for(std::uint64_t request, std::uint32_t collective) {
     };
     WaitFor what{.what = "the other PEs in a collective of another library", .timeout = timeout_};
     what.needs = {0, 1, group_.size(), description_.pes.data()};
+    what.is_stepwise = true;
     WaitFailure failure;
     const Code code = waiter_.until(complete, what, &failure);
     if (code == Code::ok) return done;

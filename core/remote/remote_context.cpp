@@ -126,7 +126,7 @@ void RemoteContext::give_up(Queues& pending, int dead, const Status& failure, St
 // PE does not end the wait for the others.
 Status RemoteContext::finish_quiet(Queues pending, Status first, const WaitFunction* waiter) {
     std::vector<int> pes;
-    WaitFor what{"quiet", {}, peers_.timeout()};
+    WaitFor what{.what = "quiet", .timeout = peers_.timeout(), .is_stepwise = true};
     const auto need_pending = [&] {
         pes.clear();
         for (const RemoteQueue* queue : pending) pes.push_back(queue->pe());

@@ -112,7 +112,7 @@ Status RemoteContext::repeat(const RemoteQueue& queue, const char* what, const W
             if (code == Code::again) peers_.progress_transports();
             return code != Code::again;
         },
-        {what, PeRange::one(queue.pe()), peers_.timeout()}, waiter);
+        {.what = what, .needs = PeRange::one(queue.pe()), .timeout = peers_.timeout(), .is_stepwise = true}, waiter);
     if (!waited.ok()) return waited.within(fmt::format("transport {}", queue.transport_name()));
     return code == Code::ok ? Status{} : queue.failure_of(what, code);
 }

@@ -285,7 +285,7 @@ WaitServices::WaitServices(const PeRecords& records, const PeTable& pes, const H
                        layout.host_of(pe) == layout.host_of(my_pe) && pes.traits(my_pe).sees_process_of(pes.traits(pe));
                    return is_visible ? pes.process(pe) : ProcessId{};
                }),
-      transport_waiter(budget, os, counters, &liveness, &made_by_condition, &recorder),
+      transport_waiter(budget, os, counters, &liveness, nullptr, &recorder),
       driving_waiter(budget, os, counters, &liveness, &progress, &recorder) {}
 
 }  // namespace npushmem

@@ -147,9 +147,7 @@ struct WaitServices {
     WaitCounters counters;
     JobLiveness liveness;
     WaitRecorder recorder;
-    // Used for waits for the transports' operations, whose conditions make progress. So no sleep exceeds the budget: a
-    // long transfer may need many steps.
-    const std::function<void()> made_by_condition = [] {};
+    // Used for waits for the transports' operations, whose conditions make progress.
     Waiter transport_waiter;
     // Used for all other waits. It calls `progress`, which may be set until the first wait.
     std::function<void()> progress;

@@ -185,6 +185,13 @@ TEST_F(Wait, ALongWaitWithProgressSleepsWithinTheBudget) {
     EXPECT_THAT(os.sleeps, Each(Le(crowded_budget.longest_sleep)));
 }
 
+TEST_F(Wait, ALongStepwiseWaitSleepsWithinTheBudget) {
+    const Waiter waiter(crowded_budget, os, counters);
+    const nanoseconds begin = os.time();
+    EXPECT_EQ(waiter.until([&] { return os.time() > begin + 10s; }, {.is_stepwise = true}), Code::ok);
+    EXPECT_THAT(os.sleeps, Each(Le(crowded_budget.longest_sleep)));
+}
+
 TEST_F(Wait, ACrowdedHostYieldsAtOnce) {
     const Waiter waiter(crowded_budget, os, counters);
     int looks = 0;
