@@ -95,7 +95,7 @@ Status copied(const Runtime& up, bool same_pe, StridedBuffer<std::byte> to, Stri
 
 // `target`: a mapped address of the PE, which may await what was stored there.
 void wake(const Runtime& up, int pe, const void* target, std::uint64_t bytes) {
-    wake_awaiting_pe(up.slices().slice_of(pe), target, bytes);
+    if (up.slices().fast_map().has_sleepers()) wake_sleepers_in(up.slices().slice_of(pe), target, bytes);
 }
 
 void report(const char* function, const Status& done) {

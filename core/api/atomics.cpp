@@ -124,8 +124,8 @@ template <class Operation, class T, class Otherwise>
     if (reinterpret_cast<std::uintptr_t>(object) % sizeof(T) != 0) [[unlikely]]
         return otherwise();
     const auto update = [&](void* target, std::byte* slice) {
-        // Loaded before the operation, for which a later load would wait.
-        const bool is_awaited = !std::is_same_v<Operation, Fetch> && has_sleepers(slice);
+        // Before the operation: a locked instruction delays later loads.
+        const bool is_awaited = !std::is_same_v<Operation, Fetch> && context.map.has_sleepers();
         const T result = Operation::on(std::atomic_ref(*static_cast<T*>(target)), operand, compare);
         if (is_awaited) [[unlikely]]
             wake_sleepers_in(slice, target, sizeof(T));

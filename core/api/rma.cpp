@@ -27,14 +27,25 @@ template <std::size_t Unit>
         std::memcpy(to, from, bytes);
 }
 
-// One element may be a flag that the PE awaits. The copy of more is the last call, so that it needs no stack.
+// For the writer of bytes that the PE may await.
+[[gnu::always_inline]] inline void wake_awaiting_pe(const Context& context, void* target, std::uint64_t bytes, int pe) {
+    if (context.map.has_sleepers()) [[unlikely]]
+        wake_sleepers_in(context.map.slice(pe), target, bytes);
+}
+
+// One element or a few bytes may be flags that the PE awaits.
+constexpr std::uint64_t max_flag_bytes = 16;
+
+// The copy of more bytes is the last call, so that it needs no stack.
 template <std::size_t Unit>
 [[gnu::always_inline]] inline void put_mapped(const Context& context, void* to, const void* from, std::uint64_t bytes,
                                               int pe) {
-    if (bytes != Unit) return copy<Unit>(context, to, from, bytes);
-    std::byte* const slice = context.map.slice(pe);
-    std::memcpy(to, from, Unit);
-    wake_awaiting_pe(slice, to, Unit);
+    if (bytes > max_flag_bytes) return copy<Unit>(context, to, from, bytes);
+    if (bytes == Unit)
+        std::memcpy(to, from, Unit);
+    else
+        std::memcpy(to, from, bytes);
+    wake_awaiting_pe(context, to, bytes, pe);
 }
 
 // Releases: the data before the signal are visible to a PE that sees it (acquire in the waits and tests).
@@ -71,7 +82,7 @@ void put_and_signal(const Context& context, const char* function, void* dest, co
                                     deferred);
     if (bytes > 0) copy<sizeof(std::uint64_t)>(context, target, source, bytes);
     update_signal(static_cast<std::uint64_t*>(word), signal, operation);
-    wake_awaiting_pe(context.map.slice(pe), word, sizeof *signal_word);
+    wake_awaiting_pe(context, word, sizeof *signal_word, pe);
 }
 
 // Strided blocks of `block` elements of `size` bytes, `count` of them, `stride` elements apart.
@@ -117,13 +128,12 @@ StridedBlocks blocks(std::ptrdiff_t remote_stride, std::ptrdiff_t local_stride, 
 
 template <class T>
 [[gnu::always_inline]] inline void p(const Context& context, const char* function, T* dest, T value, int pe) {
-    context.map.access(
-        dest, sizeof(T), pe,
-        [&](void* target, std::byte* slice) {
-            *static_cast<T*>(target) = value;
-            wake_awaiting_pe(slice, target, sizeof(T));
-        },
-        [&] { p_slow_path(dest, value, pe, function, context); });
+    const auto store = [&](void* target, std::byte* slice) {
+        *static_cast<T*>(target) = value;
+        if (context.map.has_sleepers()) [[unlikely]]
+            wake_sleepers_in(slice, target, sizeof(T));
+    };
+    context.map.access(dest, sizeof(T), pe, store, [&] { p_slow_path(dest, value, pe, function, context); });
 }
 
 template <class T>
@@ -201,7 +211,7 @@ void iput(const Context& given, const char* function, void* dest, const void* so
     if (T* target = static_cast<T*>(context.map.address(dest, pe)))
         for (std::size_t i = 0; i < count; ++i, target += dst, from += sst) {
             *target = *from;
-            wake_awaiting_pe(context.map.slice(pe), target, sizeof(T));
+            wake_awaiting_pe(context, target, sizeof(T), pe);
         }
     else
         put_blocks_slow_path(context, function, dest, source, blocks<T>(dst, sst, {count, 1, sizeof(T)}), pe);

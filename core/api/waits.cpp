@@ -43,7 +43,8 @@ T load(T* object) {
 
 // Lets the writers of these objects of this PE wake the wait.
 AwaitedBytesParking parking_for(const Runtime& up, const void* objects, std::uint64_t bytes) {
-    return {awaited_bytes_of(up.slices().heap().base()), up.slices().offset_of(objects), bytes};
+    const MappedSlices& slices = up.slices();
+    return {slices.host_memory().sleepers(), awaited_bytes_of(slices.heap().base()), slices.offset_of(objects), bytes};
 }
 
 template <class T>

@@ -16,24 +16,37 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
 [[gnu::cold]] void wake_sleepers_in(std::byte* slice, const void* target, std::uint64_t bytes) {
     AwaitedBytes& awaited = awaited_bytes_of(slice);
+    if (awaited.sleepers.load(std::memory_order_relaxed) == 0) return;
     const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(target) - slice);
     const std::uint64_t first = awaited.offset.load(std::memory_order_relaxed);
-    const std::uint64_t count = awaited.bytes.load(std::memory_order_relaxed);
-    if (offset + bytes <= first || (offset > first && offset - first >= count)) return;
-    // Sequentially consistent. Partner: the load in announce().
+    std::uint64_t count = awaited.bytes.load(std::memory_order_relaxed);
+    if (count == 0 || offset + bytes <= first || (offset > first && offset - first >= count)) return;
+    // Other writers need not wake them again. Before the change of `wakes`, which announce() loads before it publishes
+    // a range: so a range that is lost here belongs to a thread whose sleep ends at once.
+    awaited.bytes.compare_exchange_strong(count, 0);
     awaited.wakes.fetch_add(1);
     wake_sleepers_on(futex_of(awaited), std::numeric_limits<std::uint32_t>::max());
 }
 
+void AwaitedBytesParking::publish(std::uint64_t offset, std::uint64_t bytes) {
+    awaited_.offset.store(offset, std::memory_order_relaxed);
+    awaited_.bytes.store(bytes, std::memory_order_relaxed);
+}
+
 void AwaitedBytesParking::announce() {
     if (woken_) return withdraw();
-    const std::uint32_t others = announced_ ? awaited_.sleepers.load() - 1 : awaited_.sleepers.fetch_add(1);
-    announced_ = true;
-    awaited_.offset.store(others == 0 ? offset_ : 0, std::memory_order_relaxed);
-    awaited_.bytes.store(others == 0 ? bytes_ : std::numeric_limits<std::uint64_t>::max(), std::memory_order_relaxed);
     seen_ = awaited_.wakes.load();
-    // Orders the announcement before the caller's next check of the condition.
+    // Before the announcement, so that a writer that sees it sees the range.
+    publish(offset_, bytes_);
+    if (!announced_) {
+        awaited_.sleepers.fetch_add(1);
+        host_sleepers_.fetch_add(1);
+        announced_ = true;
+    }
+    // Orders the announcement before the caller's next check of the condition. Of two threads that announce themselves
+    // at the same time at least the later one sees the other.
     full_fence();
+    if (awaited_.sleepers.load() > 1) publish(0, std::numeric_limits<std::uint64_t>::max());
 }
 
 void AwaitedBytesParking::park(WaitOs& os, std::chrono::nanoseconds longest) {
@@ -46,12 +59,15 @@ void AwaitedBytesParking::park(WaitOs& os, std::chrono::nanoseconds longest) {
     const std::chrono::nanoseconds now = os.now();
     if (!began_) began_ = now;
     os.sleep_on(futex_of(awaited_), seen_,
-                std::min(std::max((now - *began_) / sleeps_per_wait, shortest_sleep), longest));
+                std::min(std::max((now - *began_) / fallback_divisor, shortest_sleep), longest));
     woken_ = awaited_.wakes.load() != seen_;
 }
 
 void AwaitedBytesParking::withdraw() {
-    if (announced_) awaited_.sleepers.fetch_sub(1);
+    if (announced_) {
+        host_sleepers_.fetch_sub(1);
+        awaited_.sleepers.fetch_sub(1);
+    }
     announced_ = false;
 }
 

@@ -4,6 +4,7 @@
 // init..finalize, so that one comparison checks "initialised", "PE in range", "PE mapped" and "symmetric".
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -32,6 +33,8 @@ struct alignas(64) FastMap {
     std::uint32_t mapped_pes = 0;
     std::uint32_t all_mapped = 0;  // 1: all PEs are mapped
     BlockCopy copy = nullptr;      // set when any PE is mapped
+    // Of the host: not 0 if a PE sleeps until another one stores what it awaits, see AwaitedBytes. Set as `copy` is.
+    const std::atomic<std::uint32_t>* sleepers = nullptr;
 
     alignas(64) std::uintptr_t statics = 0;  // first byte of the executable's variables
     std::uint64_t statics_bytes = 0;         // 0: not symmetric on all PEs
@@ -57,6 +60,9 @@ struct alignas(64) FastMap {
             return at(index, statics_offset + (here - statics));
         return nullptr;
     }
+
+    // Returns whether a writer must look for sleepers in the target's slice. Relaxed: see AwaitedBytes.
+    [[nodiscard]] bool has_sleepers() const { return sleepers->load(std::memory_order_relaxed) != 0; }
 
     // Returns body(address, slice of the PE) of an object of `bytes`, or otherwise(), where address() is null. The code
     // of `body` is expanded twice, so that the path of the heap has no jump.

@@ -12,7 +12,7 @@
 //        256  counts      the PE's counts with NPUSHMEM_STATS=1, see BarrierCounters
 //        448  checking    the PE's kernels with NPUSHMEM_NPU_CHECK=1
 //        512  progress    the PE's collective calls and long waits   see WaitRecord
-//        704  awaited     the bytes that a sleeping wait awaits     see AwaitedBytes
+//        704  awaited     what a sleeping wait_until waits for      see AwaitedBytes
 //        768  departures  PEs of other hosts that have finalized    written by other PEs, acquire load
 //                         or died
 // clang-format on

@@ -106,6 +106,9 @@ public:
         return first_departure().load(std::memory_order_acquire) <= barriers;
     }
 
+    // The number of threads of the host's PEs that sleep until a PE stores what they await, see AwaitedBytes.
+    [[nodiscard]] std::atomic<std::uint32_t>& sleepers() const { return header().sleepers; }
+
     // Slices begin at multiples of this: of huge pages, and of the largest alignment of an object.
     static std::uint64_t slice_alignment(std::uint64_t slice_bytes);
     static constexpr std::uint64_t header_bytes = SharedSegment::alignment;
@@ -127,6 +130,8 @@ private:
         std::uint64_t commit_allowance;  // see SharedSegment::share_allowance
         Range published[3];              // by Publication, one behind the other
         std::uint64_t published_end;
+        // Alone in its line, which every put reads.
+        alignas(64) std::atomic<std::uint32_t> sleepers;
     };
     static constexpr std::uint64_t buffers_offset = header_bytes / 2;
 

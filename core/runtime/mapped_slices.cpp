@@ -119,6 +119,7 @@ void MappedSlices::fill_fast_map(bool maps_itself) {
     fast_.peers = in_place ? memory_->slices() : heap_->base();
     fast_.stride = memory_->stride();
     fast_.copy = choose_block_copy();
+    fast_.sleepers = &memory_->sleepers();
     fast_.first_pe = static_cast<std::uint32_t>(in_place ? local.at(0) : job_.my_pe());
     fast_.mapped_pes = in_place ? static_cast<std::uint32_t>(local.count) : maps_itself ? 1U : 0U;
     fast_.all_mapped = fast_.mapped_pes == static_cast<std::uint32_t>(job_.npes()) ? 1U : 0U;

@@ -15,9 +15,10 @@
  *
  * Ordering: data that was put before the observed value, with a fence or signal between, is visible on return.
  *
- * A wait longer than a millisecond sleeps. A PE of the same host wakes it with a put of the element, a signal or an
- * atomic update. Stores through the pointers of npushmem_ptr and the expanded functions of npushmem/inline.h wake
- * nobody: the PE finds them within an eighth of the time that it has waited, and within 250 ms. */
+ * A wait longer than a millisecond sleeps. A PE that maps this PE's memory wakes it with p, a put of one element or of
+ * up to 16 bytes, iput, put_signal, a signal or an atomic update. Larger puts, stores of kernels and through the
+ * pointers of npushmem_ptr, and the functions of npushmem/inline.h wake nobody: the PE finds them within an eighth of
+ * the time that it has waited, and within 250 ms. In a job with PEs that it does not map, it checks every 2 ms. */
 #define NPUSHMEM_X(NAME, TYPE)                                                                                         \
     NPUSHMEM_TYPED(NAME, TYPE, wait_until, void, (object, comparison, value), TYPE* object, int comparison,            \
                    TYPE value)                                                                                         \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every function that stores one element wakes the PE that sleeps until it is stored. Two PEs that map each other.
+// Every function that stores one element wakes the PE that sleeps until it is stored. Three PEs that map each other.
 //
-// PE 1 waits. PE 0 stores when it sees in PE 1's slice that PE 1 sleeps, and then counts the wakes there. PE 1 may find
-// the store by itself just before; then PE 0 repeats.
+// PE 2 waits. PE 0 stores when it sees in PE 2's slice that PE 2 sleeps, and then counts the wake-ups there. PE 2 may
+// find the store by itself just before; then PE 0 repeats.
 #include <cstddef>
 #include <cstdint>
 
@@ -33,20 +33,31 @@ struct Store {
     void (*to)(Words* words);
 };
 
-constexpr int waiting_pe = 1;
-const std::uint64_t one = 1;
+constexpr int waiting_pe = 2;
+Words variable;
+npushmem_ctx_t of_even_pes = NPUSHMEM_CTX_INVALID;  // where the waiting PE has the number 1
+const std::uint64_t one[2] = {1, 0};
 const Store stores[] = {
     {"p", [](Words* w) { npushmem_uint64_p(&w->value, 1, waiting_pe); }},
-    {"put", [](Words* w) { npushmem_uint64_put(&w->value, &one, 1, waiting_pe); }},
-    {"put_nbi", [](Words* w) { npushmem_uint64_put_nbi(&w->value, &one, 1, waiting_pe); }},
-    {"putmem", [](Words* w) { npushmem_putmem(&w->value, &one, sizeof one, waiting_pe); }},
-    {"iput", [](Words* w) { npushmem_uint64_iput(&w->value, &one, 2, 1, 1, waiting_pe); }},
-    {"ibput", [](Words* w) { npushmem_uint64_ibput(&w->value, &one, 2, 1, 1, 1, waiting_pe); }},
+    {"put", [](Words* w) { npushmem_uint64_put(&w->value, one, 1, waiting_pe); }},
+    {"put_nbi", [](Words* w) { npushmem_uint64_put_nbi(&w->value, one, 1, waiting_pe); }},
+    {"putmem", [](Words* w) { npushmem_putmem(&w->value, one, sizeof one[0], waiting_pe); }},
+    {"putmem of 4 bytes", [](Words* w) { npushmem_putmem(&w->value, one, 4, waiting_pe); }},
+    {"putmem of 16 bytes", [](Words* w) { npushmem_putmem(&w->value, one, 16, waiting_pe); }},
+    {"int p", [](Words* w) { npushmem_int_p(reinterpret_cast<int*>(&w->value), 1, waiting_pe); }},
+    {"ctx p", [](Words* w) { npushmem_ctx_uint64_p(of_even_pes, &w->value, 1, 1); }},
+    {"ctx put_signal",
+     [](Words* w) {
+         npushmem_ctx_uint64_put_signal(of_even_pes, w->array, one, 1, &w->value, 1, NPUSHMEM_SIGNAL_OP_SET, 1);
+     }},
+    {"ctx atomic_add", [](Words* w) { npushmem_ctx_uint64_atomic_add(of_even_pes, &w->value, 1, 1); }},
+    {"iput", [](Words* w) { npushmem_uint64_iput(&w->value, one, 2, 1, 1, waiting_pe); }},
+    {"ibput", [](Words* w) { npushmem_uint64_ibput(&w->value, one, 2, 1, 1, 1, waiting_pe); }},
     {"put_signal",
-     [](Words* w) { npushmem_uint64_put_signal(w->array, &one, 1, &w->value, 1, NPUSHMEM_SIGNAL_OP_SET, waiting_pe); }},
+     [](Words* w) { npushmem_uint64_put_signal(w->array, one, 1, &w->value, 1, NPUSHMEM_SIGNAL_OP_SET, waiting_pe); }},
     {"put_signal_nbi",
      [](Words* w) {
-         npushmem_uint64_put_signal_nbi(w->array, &one, 1, &w->value, 1, NPUSHMEM_SIGNAL_OP_ADD, waiting_pe);
+         npushmem_uint64_put_signal_nbi(w->array, one, 1, &w->value, 1, NPUSHMEM_SIGNAL_OP_ADD, waiting_pe);
      }},
     {"signal_set", [](Words* w) { npushmem_signal_set(&w->value, 1, waiting_pe); }},
     {"signal_add", [](Words* w) { npushmem_signal_add(&w->value, 1, waiting_pe); }},
@@ -64,9 +75,8 @@ const Store stores[] = {
     {"atomic_xor", [](Words* w) { npushmem_uint64_atomic_xor(&w->value, 1, waiting_pe); }},
 };
 
-// Returns whether the store woke PE 1.
-bool wakes(Words* words, const Store& store) {
-    const AwaitedBytes& awaited = awaited_bytes(npushmem_ptr(words, waiting_pe));
+// Returns whether the store woke the PE.
+bool wakes(const AwaitedBytes& awaited, Words* words, const Store& store) {
     while (awaited.sleepers.load() == 0) npushmem_quiet();
     const std::uint32_t before = awaited.wakes.load();
     store.to(words);
@@ -82,8 +92,10 @@ void test_store(Checker& check, const Job& job, Words* words, const Store& store
         words->value = 0;
         npushmem_barrier_all();
         if (job.me == 0) {
-            woken = wakes(words, store) ? 1 : 0;
-            npushmem_int_p(published, woken, waiting_pe);
+            woken = wakes(awaited_bytes(npushmem_ptr(published, waiting_pe)), words, store) ? 1 : 0;
+            for (int pe = 1; pe < job.npes; ++pe) npushmem_int_p(published, woken, pe);
+        } else if (job.me != waiting_pe) {
+            // PE 0 says how it ended.
         } else if (many) {
             // The object is one of several.
             (void)npushmem_uint64_wait_until_any(&words->value, 2, nullptr, NPUSHMEM_CMP_NE, 0);
@@ -91,7 +103,7 @@ void test_store(Checker& check, const Job& job, Words* words, const Store& store
             npushmem_uint64_wait_until(&words->value, NPUSHMEM_CMP_NE, 0);
         }
         npushmem_barrier_all();
-        if (job.me == waiting_pe) woken = *published;
+        if (job.me != 0) woken = *published;
         if (woken != 0) break;
     }
     check.that(fmt::format("{} has not woken {}", store.name, many ? "wait_until_any" : "wait_until"), woken != 0);
@@ -100,11 +112,17 @@ void test_store(Checker& check, const Job& job, Words* words, const Store& store
 
 void test_wakes(Checker& check, const Job& job) {
     auto* const words = static_cast<Words*>(npushmem_calloc(1, sizeof(Words)));
+    npushmem_team_t even = NPUSHMEM_TEAM_INVALID;
+    npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 0, 2, 2, nullptr, 0, &even);
+    if (even != NPUSHMEM_TEAM_INVALID) (void)npushmem_team_create_ctx(even, 0, &of_even_pes);
     for (const Store& store : stores) {
         test_store(check, job, words, store, false);
         test_store(check, job, words, store, true);
+        test_store(check, job, &variable, store, false);
     }
     check.no_error("wakes");
+    if (even != NPUSHMEM_TEAM_INVALID) npushmem_ctx_destroy(of_even_pes);
+    npushmem_team_destroy(even);
     npushmem_free(words);
 }
 

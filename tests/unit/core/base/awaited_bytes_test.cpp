@@ -39,12 +39,17 @@ struct AwaitedBytesTest : ::testing::Test {
     alignas(ControlBlock) std::byte slice[control_bytes + 64] = {};
     AwaitedBytes& awaited = reinterpret_cast<ControlBlock*>(slice)->awaited;
     std::uint64_t& flag = *reinterpret_cast<std::uint64_t*>(slice + control_bytes);
+    std::atomic<std::uint32_t> host_sleepers{0};
     WaitCounters counters;
 
-    AwaitedBytesParking parking() { return {awaited, control_bytes, sizeof flag}; }
+    AwaitedBytesParking parking() { return {host_sleepers, awaited, control_bytes, sizeof flag}; }
+    AwaitedBytesParking other_parking() { return {host_sleepers, awaited, 64, 8}; }
+    void wake(const void* target, std::uint64_t bytes) {
+        if (host_sleepers.load(std::memory_order_relaxed) != 0) wake_sleepers_in(slice, target, bytes);
+    }
     void store(std::uint64_t value) {
         std::atomic_ref(flag).store(value, std::memory_order_release);
-        wake_awaiting_pe(slice, &flag, sizeof flag);
+        wake(&flag, sizeof flag);
     }
     void wait_for(std::uint64_t value, WaitOs& os) {
         AwaitedBytesParking own = parking();
@@ -54,7 +59,7 @@ struct AwaitedBytesTest : ::testing::Test {
                   Code::ok);
     }
     void await_sleeper() const {
-        while (awaited.sleepers.load() == 0) std::this_thread::yield();
+        while (host_sleepers.load() == 0) std::this_thread::yield();
     }
     // Announces, checks and sleeps once, as a Waiter does.
     static void sleep_once(AwaitedBytesParking& own, WaitOs& os, std::chrono::nanoseconds longest = 1s) {
@@ -72,8 +77,8 @@ TEST_F(AwaitedBytesTest, TheWriterWakesTheSleeper) {
     store(1);
     sleeper.join();
     EXPECT_LT(os.now() - begin, too_long);
-    EXPECT_EQ(awaited.wakes.load(), 1U);
     EXPECT_EQ(awaited.sleepers.load(), 0U);
+    EXPECT_EQ(host_sleepers.load(), 0U);
 }
 
 TEST_F(AwaitedBytesTest, AStoreWithoutASleeperWakesNobody) {
@@ -82,8 +87,7 @@ TEST_F(AwaitedBytesTest, AStoreWithoutASleeperWakesNobody) {
 }
 
 TEST_F(AwaitedBytesTest, OnlyStoresToTheAwaitedBytesWake) {
-    AwaitedBytesParking own(awaited, 4096, 8);
-    own.announce();
+    AwaitedBytesParking own(host_sleepers, awaited, 4096, 8);
     struct Case {
         std::uint64_t offset, bytes;
         bool wakes;
@@ -98,8 +102,9 @@ TEST_F(AwaitedBytesTest, OnlyStoresToTheAwaitedBytesWake) {
                           {4000, 1000, true},
                           {0, 4096, false},
                           {4100, 4, true}}) {
+        own.announce();
         const std::uint32_t before = awaited.wakes.load();
-        wake_awaiting_pe(slice, slice + c.offset, c.bytes);
+        wake(slice + c.offset, c.bytes);
         EXPECT_EQ(awaited.wakes.load() != before, c.wakes) << c.bytes << " bytes at " << c.offset;
     }
 }
@@ -129,7 +134,7 @@ TEST_F(AwaitedBytesTest, WakesUpByItselfAfterAnEighthOfTheWait) {
     EXPECT_EQ(awaited.sleepers.load(), 1U) << "announced between two sleeps";
 }
 
-TEST_F(AwaitedBytesTest, SleepsOnceWithoutAnnouncementAfterAVainWake) {
+TEST_F(AwaitedBytesTest, SleepsOnceWithoutAnnouncementAfterASpuriousWakeUp) {
     FakeWaitOs os;
     AwaitedBytesParking own = parking();
     os.on_sleep = [&] { store(0); };
@@ -138,7 +143,18 @@ TEST_F(AwaitedBytesTest, SleepsOnceWithoutAnnouncementAfterAVainWake) {
     sleep_once(own, os);
     EXPECT_EQ(awaited.wakes.load(), 1U);
     EXPECT_EQ(awaited.sleepers.load(), 0U);
+    EXPECT_EQ(host_sleepers.load(), 0U);
     sleep_once(own, os);
+    EXPECT_EQ(awaited.wakes.load(), 2U);
+}
+
+TEST_F(AwaitedBytesTest, OneOfManyWritersWakes) {
+    AwaitedBytesParking own = parking();
+    own.announce();
+    for (int writer = 0; writer < 5; ++writer) store(1);
+    EXPECT_EQ(awaited.wakes.load(), 1U);
+    own.announce();
+    store(1);
     EXPECT_EQ(awaited.wakes.load(), 2U);
 }
 
@@ -163,16 +179,18 @@ TEST_F(AwaitedBytesTest, AnyStoreWakesSeveralThreadsOfAPe) {
     await_sleeper();
     std::uint64_t other = 0;
     std::thread second([&] {
-        AwaitedBytesParking own(awaited, 64, 8);
+        AwaitedBytesParking own = other_parking();
         const Waiter waiter(WaitBudget{}, os, counters);
         (void)waiter.until([&] { return std::atomic_ref(other).load() == 1; }, {.parking = &own});
     });
     while (awaited.sleepers.load() < 2) std::this_thread::yield();
     std::atomic_ref(other).store(1);
-    // Until the second thread has published the range.
-    while (awaited.sleepers.load() == 2) wake_awaiting_pe(slice, slice + 4000, 1);
+    // Until the second thread has published the range of both.
+    while (awaited.sleepers.load() == 2) wake(slice + 4000, 1);
     second.join();
-    store(1);
+    std::atomic_ref(flag).store(1);
+    // The first thread may be announcing itself again.
+    while (awaited.sleepers.load() != 0) wake(&flag, sizeof flag);
     first.join();
     EXPECT_LT(os.now() - begin, too_long);
 }
@@ -182,7 +200,7 @@ TEST_F(AwaitedBytesTest, TheLastThreadAwaitsItsOwnBytesAgain) {
     AwaitedBytesParking first = parking();
     sleep_once(first, os);
     {
-        AwaitedBytesParking second(awaited, 64, 8);
+        AwaitedBytesParking second = other_parking();
         sleep_once(second, os);
         EXPECT_EQ(awaited.sleepers.load(), 2U);
     }

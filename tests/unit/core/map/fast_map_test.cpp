@@ -119,6 +119,40 @@ TEST(FastMap, AnEmptyMapRejectsEveryAddress) {
     EXPECT_EQ(none.address(nullptr, sizeof value, 0), nullptr);
 }
 
+TEST_F(FastMapTest, AccessGivesTheAddressAndTheSlice) {
+    map.statics = 0x1000;
+    map.statics_bytes = 16;
+    map.statics_offset = 48;
+    const auto* const variable = reinterpret_cast<const void*>(std::uintptr_t{0x1008});
+    for (const void* object : {static_cast<const void*>(own()), static_cast<const void*>(own() + 56), variable})
+        for (int pe = 2; pe <= 4; ++pe) {
+            const bool done = map.access(
+                object, 8, pe,
+                [&](void* target, std::byte* slice) {
+                    EXPECT_EQ(target, map.address(object, 8, pe));
+                    EXPECT_EQ(slice, memory + 128 * (pe - 2));
+                    EXPECT_EQ(slice, map.slice(pe));
+                    return true;
+                },
+                [] { return false; });
+            EXPECT_TRUE(done) << pe;
+        }
+}
+
+TEST_F(FastMapTest, AccessLeavesTheRestToTheSlowPath) {
+    const auto refused = [&](const void* object, std::uint64_t bytes, int pe) {
+        return map.access(
+            object, bytes, pe, [](void*, std::byte*) { return false; }, [] { return true; });
+    };
+    EXPECT_TRUE(refused(own(), 8, 1));
+    EXPECT_TRUE(refused(own(), 8, 5));
+    EXPECT_TRUE(refused(own() + 57, 8, 3));
+    EXPECT_TRUE(refused(own() - 1, 8, 3));
+    EXPECT_TRUE(refused(own(), 0, 3));
+    map.mapped_pes = 0;
+    EXPECT_TRUE(refused(own(), 8, 3));
+}
+
 }  // namespace
 
 }  // namespace npushmem
