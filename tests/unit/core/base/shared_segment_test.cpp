@@ -245,13 +245,18 @@ TEST(SharedSegment, ACommitWaitsForALockWhoseHolderProceeds) {
     ASSERT_TRUE(segment.ok());
     auto other = SharedSegment::attach(segment.value().handle());
     ASSERT_TRUE(other.ok());
-    constexpr std::chrono::milliseconds limit{200};
+    constexpr std::chrono::milliseconds limit{1000};
     ASSERT_EQ(::flock(other.value().descriptor(), LOCK_EX), 0);
-    std::jthread holder([&other, limit] {
-        const auto end = std::chrono::steady_clock::now() + 3 * limit;
-        for (off_t page = 0; std::chrono::steady_clock::now() < end; ++page)
-            (void)::fallocate(other.value().descriptor(), 0, page * 4096, 4096);
-        (void)::flock(other.value().descriptor(), LOCK_UN);
+    std::jthread holder([file = other.value().descriptor(), limit] {
+        constexpr off_t pages = 62 * mebibyte / 4096;
+        const auto end = std::chrono::steady_clock::now() + limit * 3 / 2;
+        for (off_t page = 0; std::chrono::steady_clock::now() < end; ++page) {
+            (void)::fallocate(file, 0, page % pages * 4096, 4096);
+            // However fast the machine is, there is something to commit.
+            if (page % pages == pages - 1)
+                (void)::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, pages * 4096);
+        }
+        (void)::flock(file, LOCK_UN);
     });
     const Status done = segment.value().commit(63 * mebibyte, 4096, limit);
     EXPECT_TRUE(done.ok()) << done.message();
