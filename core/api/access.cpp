@@ -17,6 +17,11 @@ void disable_fast_paths(const Runtime& runtime, FastMap& map) {
     if (runtime.settings().check || runtime.settings().npu_check) map.mapped_pes = 0;
 }
 
+[[gnu::cold]] void wake_pe(std::byte* slice, const void* target, std::uint64_t bytes) {
+    const std::uint32_t woken = wake_sleepers_in(slice, target, bytes);
+    if (const Runtime* const up = runtime_unnoted(); up != nullptr && woken > 0) up->waiter().count_woken(woken);
+}
+
 Status check_allocated(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe) {
     const AllocationTracker* tracker =
         runtime.settings().check ? runtime.slices().heap().allocation_tracker() : nullptr;
@@ -95,7 +100,7 @@ Status copied(const Runtime& up, bool same_pe, StridedBuffer<std::byte> to, Stri
 
 // `target`: a mapped address of the PE, which may await what was stored there.
 void wake(const Runtime& up, int pe, const void* target, std::uint64_t bytes) {
-    if (up.slices().fast_map().has_sleepers()) wake_sleepers_in(up.slices().slice_of(pe), target, bytes);
+    if (up.slices().fast_map().has_sleepers()) wake_pe(up.slices().slice_of(pe), target, bytes);
 }
 
 void report(const char* function, const Status& done) {
@@ -358,7 +363,7 @@ bool atomic_slow_path(const Context& given, const char* function, const void* ob
         op.offset = up.slices().offset_of(object);
         if (void* target = up.slices().mapped(pe, op.offset)) {
             const Code done = apply_atomic(target, op);
-            wake(up, pe, target, op.width);
+            if (done == Code::ok && op.operation != NPUSHMEM_ATOMIC_FETCH) wake(up, pe, target, op.width);
             return done == Code::ok ? Status{} : Status{done, fmt::format("operation {} does not exist", op.operation)};
         }
         return context.remote->atomic(op, completion_of(deferred));

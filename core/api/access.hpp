@@ -76,6 +76,10 @@ void put_signal_slow_path(const Context& context, const char* function, void* de
 bool atomic_slow_path(const Context& context, const char* function, const void* object, npushmem_atomic op, int pe,
                       bool deferred);
 
+// For a writer, after its store into the slice of a mapped PE while a PE of the host sleeps: wakes the PE if it awaits
+// these bytes.
+void wake_pe(std::byte* slice, const void* target, std::uint64_t bytes);
+
 // An element of the untyped forms.
 template <std::size_t Bytes>
 struct Block {

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "core/api/access.hpp"
-#include "core/base/awaited_bytes.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
@@ -128,7 +127,7 @@ template <class Operation, class T, class Otherwise>
         const bool is_awaited = !std::is_same_v<Operation, Fetch> && context.map.has_sleepers();
         const T result = Operation::on(std::atomic_ref(*static_cast<T*>(target)), operand, compare);
         if (is_awaited) [[unlikely]]
-            wake_sleepers_in(slice, target, sizeof(T));
+            wake_pe(slice, target, sizeof(T));
         return result;
     };
     return context.map.access(object, sizeof(T), pe, update, otherwise);

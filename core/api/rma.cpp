@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "core/api/access.hpp"
-#include "core/base/awaited_bytes.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
@@ -30,7 +29,7 @@ template <std::size_t Unit>
 // For the writer of bytes that the PE may await.
 [[gnu::always_inline]] inline void wake_awaiting_pe(const Context& context, void* target, std::uint64_t bytes, int pe) {
     if (context.map.has_sleepers()) [[unlikely]]
-        wake_sleepers_in(context.map.slice(pe), target, bytes);
+        wake_pe(context.map.slice(pe), target, bytes);
 }
 
 // One element or a few bytes may be flags that the PE awaits.
@@ -131,7 +130,7 @@ template <class T>
     const auto store = [&](void* target, std::byte* slice) {
         *static_cast<T*>(target) = value;
         if (context.map.has_sleepers()) [[unlikely]]
-            wake_sleepers_in(slice, target, sizeof(T));
+            wake_pe(slice, target, sizeof(T));
     };
     context.map.access(dest, sizeof(T), pe, store, [&] { p_slow_path(dest, value, pe, function, context); });
 }
@@ -208,13 +207,12 @@ void iput(const Context& given, const char* function, void* dest, const void* so
     const Context& context = *acting;
     if (!check_strided(context, function, dest, source, dst, sst, {count, 1, sizeof(T)}, pe)) return;
     const T* from = static_cast<const T*>(source);
-    if (T* target = static_cast<T*>(context.map.address(dest, pe)))
-        for (std::size_t i = 0; i < count; ++i, target += dst, from += sst) {
-            *target = *from;
-            wake_awaiting_pe(context, target, sizeof(T), pe);
-        }
-    else
-        put_blocks_slow_path(context, function, dest, source, blocks<T>(dst, sst, {count, 1, sizeof(T)}), pe);
+    T* const first = static_cast<T*>(context.map.address(dest, pe));
+    if (first == nullptr)
+        return put_blocks_slow_path(context, function, dest, source, blocks<T>(dst, sst, {count, 1, sizeof(T)}), pe);
+    T* target = first;
+    for (std::size_t i = 0; i < count; ++i, target += dst, from += sst) *target = *from;
+    wake_awaiting_pe(context, first, Shape{count, 1, sizeof(T)}.extent(dst), pe);
 }
 
 template <class T>

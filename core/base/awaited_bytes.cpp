@@ -14,39 +14,43 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
 }  // namespace
 
-[[gnu::cold]] void wake_sleepers_in(std::byte* slice, const void* target, std::uint64_t bytes) {
+std::uint32_t wake_sleepers_in(std::byte* slice, const void* target, std::uint64_t bytes) {
     AwaitedBytes& awaited = awaited_bytes_of(slice);
-    if (awaited.sleepers.load(std::memory_order_relaxed) == 0) return;
+    // Acquire. Partner: the addition in announce(), before which the thread published its range.
+    if (awaited.sleepers.load(std::memory_order_acquire) == 0) return 0;
     const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(target) - slice);
     const std::uint64_t first = awaited.offset.load(std::memory_order_relaxed);
     std::uint64_t count = awaited.bytes.load(std::memory_order_relaxed);
-    if (count == 0 || offset + bytes <= first || (offset > first && offset - first >= count)) return;
+    if (count == 0 || offset + bytes <= first || (offset > first && offset - first >= count)) return 0;
     // Other writers need not wake them again. Before the change of `wakes`, which announce() loads before it publishes
     // a range: so a range that is lost here belongs to a thread whose sleep ends at once.
     awaited.bytes.compare_exchange_strong(count, 0);
     awaited.wakes.fetch_add(1);
-    wake_sleepers_on(futex_of(awaited), std::numeric_limits<std::uint32_t>::max());
+    return wake_sleepers_on(futex_of(awaited), std::numeric_limits<std::uint32_t>::max());
 }
 
-void AwaitedBytesParking::publish(std::uint64_t offset, std::uint64_t bytes) {
-    awaited_.offset.store(offset, std::memory_order_relaxed);
-    awaited_.bytes.store(bytes, std::memory_order_relaxed);
+// Returns whether nothing was published before, or a writer has taken it.
+bool AwaitedBytesParking::publish(bool all) {
+    awaited_.offset.store(all ? 0 : offset_, std::memory_order_relaxed);
+    return awaited_.bytes.exchange(all ? std::numeric_limits<std::uint64_t>::max() : bytes_) == 0;
 }
 
 void AwaitedBytesParking::announce() {
     if (woken_) return withdraw();
     seen_ = awaited_.wakes.load();
-    // Before the announcement, so that a writer that sees it sees the range.
-    publish(offset_, bytes_);
+    // Before the announcement, so that a writer that sees it sees the range. Other threads keep theirs.
+    const bool was_unpublished = publish(awaited_.sleepers.load() > (announced_ ? 1U : 0U));
+    // A writer may have missed this announcement.
+    is_new_ = was_unpublished || !announced_;
     if (!announced_) {
-        awaited_.sleepers.fetch_add(1);
         host_sleepers_.fetch_add(1);
+        awaited_.sleepers.fetch_add(1);
         announced_ = true;
     }
     // Orders the announcement before the caller's next check of the condition. Of two threads that announce themselves
     // at the same time at least the later one sees the other.
     full_fence();
-    if (awaited_.sleepers.load() > 1) publish(0, std::numeric_limits<std::uint64_t>::max());
+    if (awaited_.sleepers.load() > 1) publish(true);
 }
 
 void AwaitedBytesParking::park(WaitOs& os, std::chrono::nanoseconds longest) {
@@ -58,15 +62,16 @@ void AwaitedBytesParking::park(WaitOs& os, std::chrono::nanoseconds longest) {
     }
     const std::chrono::nanoseconds now = os.now();
     if (!began_) began_ = now;
-    os.sleep_on(futex_of(awaited_), seen_,
-                std::min(std::max((now - *began_) / fallback_divisor, shortest_sleep), longest));
+    const auto sleep = is_new_ ? shortest_sleep : std::max((now - *began_) / fallback_divisor, shortest_sleep);
+    is_new_ = false;
+    os.sleep_on(futex_of(awaited_), seen_, std::min(sleep, longest));
     woken_ = awaited_.wakes.load() != seen_;
 }
 
 void AwaitedBytesParking::withdraw() {
     if (announced_) {
-        host_sleepers_.fetch_sub(1);
         awaited_.sleepers.fetch_sub(1);
+        host_sleepers_.fetch_sub(1);
     }
     announced_ = false;
 }

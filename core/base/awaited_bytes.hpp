@@ -6,8 +6,8 @@
 //
 // The writer has no fence between its store and that load, because that would cost more than the store. So it can miss
 // a sleeper that announces itself at the same moment. Stores through pointers, of kernels and by the functions of
-// npushmem/inline.h, and larger puts, wake nobody. Therefore the sleeper also wakes up by itself, first after 50 us,
-// then after an eighth of the time that it has waited.
+// npushmem/inline.h, and larger puts, wake nobody. Therefore the sleeper also wakes up by itself: 50 us after each
+// announcement, then after a 32nd of the time that it has waited.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct alignas(64) AwaitedBytes {
     std::atomic<std::uint32_t> sleepers;  // announced threads of the PE
     std::atomic<std::uint32_t> wakes;     // the futex on which they sleep
     // The awaited range of the slice: all of it if several threads wait, nothing after a writer has woken them.
-    // Relaxed: a writer that reads another range makes a spurious wake-up or none.
+    // Relaxed: a writer that reads the range of another wait wakes the PE needlessly, or not at all.
     std::atomic<std::uint64_t> offset;
     std::atomic<std::uint64_t> bytes;
 };
@@ -37,9 +37,9 @@ inline AwaitedBytes& awaited_bytes_of(std::byte* slice) {
     return *reinterpret_cast<AwaitedBytes*>(slice + awaited_bytes_offset);
 }
 
-// For the writer, after its store of `bytes` to `target` in the slice of another PE, if a PE of the host sleeps: wakes
-// the sleepers that await one of these bytes.
-void wake_sleepers_in(std::byte* slice, const void* target, std::uint64_t bytes);
+// For the writer, after its store of `bytes` to `target` in a slice, if a PE of the host sleeps: wakes the sleepers
+// that await one of these bytes. Returns their number.
+std::uint32_t wake_sleepers_in(std::byte* slice, const void* target, std::uint64_t bytes);
 
 // For one wait of a thread of the PE. After a spurious wake-up the thread sleeps for a while without an announcement,
 // so that the many writers of a counter do not wake it each time.
@@ -47,7 +47,7 @@ class AwaitedBytesParking final : public Parking {
 public:
     static constexpr std::chrono::nanoseconds shortest_sleep{50'000};
     static constexpr std::chrono::nanoseconds longest_pause{2'000'000};
-    static constexpr int fallback_divisor = 8;  // of the time waited so far
+    static constexpr int fallback_divisor = 32;  // of the time waited so far
 
     // The awaited bytes are in the slice that has this record. `host_sleepers`: the host's count.
     AwaitedBytesParking(std::atomic<std::uint32_t>& host_sleepers, AwaitedBytes& awaited, std::uint64_t offset,
@@ -61,7 +61,7 @@ public:
     void retract() override {}
 
 private:
-    void publish(std::uint64_t offset, std::uint64_t bytes);
+    bool publish(bool all);
     void withdraw();
 
     std::atomic<std::uint32_t>& host_sleepers_;
@@ -69,6 +69,7 @@ private:
     const std::uint64_t offset_;
     const std::uint64_t bytes_;
     bool announced_ = false;
+    bool is_new_ = false;     // the announcement
     bool woken_ = false;      // from the last sleep
     std::uint32_t seen_ = 0;  // of `wakes`, before the last check of the condition
     std::chrono::nanoseconds pause_ = shortest_sleep;

@@ -57,7 +57,8 @@ struct WaitFor {
     PeRange needs{};                      // the wait fails when one of these world PEs is dead
     std::chrono::nanoseconds timeout{0};  // 0: none
     Parking* parking = nullptr;
-    // The condition takes one of many steps, or loads a word of another PE: no sleep exceeds the budget.
+    // Each check of the condition makes one step of many, or reads the memory of another PE: no sleep exceeds the
+    // budget.
     bool is_stepwise = false;
     // For reports of long waits:
     const char* call = nullptr;     // the API function; null: unknown

@@ -33,7 +33,7 @@ struct alignas(64) FastMap {
     std::uint32_t mapped_pes = 0;
     std::uint32_t all_mapped = 0;  // 1: all PEs are mapped
     BlockCopy copy = nullptr;      // set when any PE is mapped
-    // Of the host: not 0 if a PE sleeps until another one stores what it awaits, see AwaitedBytes. Set as `copy` is.
+    // The host's number of sleepers (HostMemory::sleepers); set when any PE is mapped.
     const std::atomic<std::uint32_t>* sleepers = nullptr;
 
     alignas(64) std::uintptr_t statics = 0;  // first byte of the executable's variables

@@ -75,13 +75,14 @@ Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, 
     if (Status committed = memory.segment_.commit(0, sizeof(Header)); !committed.ok()) return committed;
     // Plain stores: the bootstrap, which carries the handle, orders them.
     Header& header = memory.header();
-    header.magic = control_magic;
     header.version = control_version;
     header.local_pes = static_cast<std::uint32_t>(local_pes);
     header.slice_bytes = slice_bytes;
     header.stride = memory.stride_;
     header.first_departure = no_departure;
     header.published_end = sizeof(Header);  // the other members are zero
+    // Last, for read_host_memory_layout. Release: its reader sees the sizes.
+    std::atomic_ref(header.magic).store(control_magic, std::memory_order_release);
     memory.segment_.share_allowance(memory.header().commit_allowance);
     // Now, before the PEs commit all at once, one check allows their first commits.
     if (Status allowed = memory.segment_.commit(0, sizeof(Header)); !allowed.ok()) return allowed;

@@ -130,7 +130,7 @@ private:
         std::uint64_t commit_allowance;  // see SharedSegment::share_allowance
         Range published[3];              // by Publication, one behind the other
         std::uint64_t published_end;
-        // Alone in its line, which every put reads.
+        // Alone in its line: every p, small put, signal and atomic reads it.
         alignas(64) std::atomic<std::uint32_t> sleepers;
     };
     static constexpr std::uint64_t buffers_offset = header_bytes / 2;

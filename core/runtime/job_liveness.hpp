@@ -147,7 +147,7 @@ struct WaitServices {
     WaitCounters counters;
     JobLiveness liveness;
     WaitRecorder recorder;
-    // Used for waits for the transports' operations, whose conditions make progress.
+    // Used for waits for the transports' operations, whose conditions make progress: WaitFor::is_stepwise.
     Waiter transport_waiter;
     // Used for all other waits. It calls `progress`, which may be set until the first wait.
     std::function<void()> progress;

@@ -132,8 +132,10 @@ Status TeamMailbox::try_remote_slot(int pe, int slot, const TeamMessage& message
 }
 
 Status TeamMailbox::send(int pe, const TeamMessage& message, const std::function<bool()>& cancelled) {
-    const WaitFor what{
-        .what = "room for a message about a team", .needs = PeRange::one(pe), .timeout = resources_.timeout};
+    const WaitFor what{.what = "room for a message about a team",
+                       .needs = PeRange::one(pe),
+                       .timeout = resources_.timeout,
+                       .is_stepwise = true};
     WaitFailure failure;
     Status tried;
     bool done = false;

@@ -74,7 +74,7 @@ template <class Poll, class LearnDead>
 Status wait_among_living(const TeamResources& resources, Team& team, const char* what, AwaitedMembers& awaited,
                          Poll&& poll, LearnDead&& learn_dead) {
     for (int last_dead = -1;;) {
-        WaitFor wait{.what = what, .timeout = resources.timeout};
+        WaitFor wait{.what = what, .timeout = resources.timeout, .is_stepwise = true};
         const auto ready = [&] {
             const bool done = poll();
             wait.needs = awaited.range();

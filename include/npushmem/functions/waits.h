@@ -15,10 +15,12 @@
  *
  * Ordering: data that was put before the observed value, with a fence or signal between, is visible on return.
  *
- * A wait longer than a millisecond sleeps. A PE that maps this PE's memory wakes it with p, a put of one element or of
- * up to 16 bytes, iput, put_signal, a signal or an atomic update. Larger puts, stores of kernels and through the
- * pointers of npushmem_ptr, and the functions of npushmem/inline.h wake nobody: the PE finds them within an eighth of
- * the time that it has waited, and within 250 ms. In a job with PEs that it does not map, it checks every 2 ms. */
+ * A wait that lasts longer than about a millisecond sleeps. A PE that maps the waiting PE's memory wakes it with p, a
+ * put of one element or of up to 16 bytes, iput, a signal, the signal of put_signal, or an atomic update. Larger puts,
+ * the program's own stores, also through npushmem_ptr, stores of kernels, and the functions of npushmem/inline.h wake
+ * nobody: the waiting PE finds them within a 32nd of the time that it has waited, and within 250 ms. It may find an
+ * update 2 ms late after others that did not satisfy the comparison. In a job with PEs that it does not map, it checks
+ * every 2 ms. */
 #define NPUSHMEM_X(NAME, TYPE)                                                                                         \
     NPUSHMEM_TYPED(NAME, TYPE, wait_until, void, (object, comparison, value), TYPE* object, int comparison,            \
                    TYPE value)                                                                                         \

@@ -3,6 +3,8 @@
 //
 // PE 2 waits. PE 0 stores when it sees in PE 2's slice that PE 2 sleeps, and then counts the wake-ups there. PE 2 may
 // find the store by itself just before; then PE 0 repeats.
+#include <sched.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -77,7 +79,7 @@ const Store stores[] = {
 
 // Returns whether the store woke the PE.
 bool wakes(const AwaitedBytes& awaited, Words* words, const Store& store) {
-    while (awaited.sleepers.load() == 0) npushmem_quiet();
+    while (awaited.sleepers.load() == 0) sched_yield();
     const std::uint32_t before = awaited.wakes.load();
     store.to(words);
     npushmem_quiet();
@@ -103,6 +105,8 @@ void test_store(Checker& check, const Job& job, Words* words, const Store& store
             npushmem_uint64_wait_until(&words->value, NPUSHMEM_CMP_NE, 0);
         }
         npushmem_barrier_all();
+        const auto& own = awaited_bytes(npushmem_ptr(published, job.me));
+        check.equal("sleepers after a wait", std::uint32_t{0}, own.sleepers.load());
         if (job.me != 0) woken = *published;
         if (woken != 0) break;
     }

@@ -119,19 +119,48 @@ TEST_F(AwaitedBytesTest, AWakeBetweenAnnouncementAndSleepIsNotLost) {
     EXPECT_LT(os.now() - begin, too_long);
 }
 
-TEST_F(AwaitedBytesTest, WakesUpByItselfAfterAnEighthOfTheWait) {
+TEST_F(AwaitedBytesTest, WakesUpByItselfAfterA32ndOfTheWait) {
     FakeWaitOs os;
     os.clock_cost = 0ns;
     AwaitedBytesParking own = parking();
     for (int i = 0; i < 9; ++i) sleep_once(own, os);
-    EXPECT_THAT(os.sleeps, ::testing::Each(50us));  // up to 8 * 50 us
-    os.sleep(800us - 450us);
+    EXPECT_THAT(os.sleeps, ::testing::Each(50us));  // up to 32 * 50 us
+    os.sleep(3200us - 450us);
     sleep_once(own, os);
     EXPECT_EQ(os.sleeps.back(), 100us);
-    os.sleep(9100us - 900us);
+    os.sleep(100ms);
     sleep_once(own, os, 1ms);  // the time until the next check of other PEs
     EXPECT_EQ(os.sleeps.back(), 1ms);
     EXPECT_EQ(awaited.sleepers.load(), 1U) << "announced between two sleeps";
+}
+
+// A writer may miss an announcement that is made at the same moment.
+TEST_F(AwaitedBytesTest, SleepsBrieflyAfterEachAnnouncement) {
+    FakeWaitOs os;
+    AwaitedBytesParking own = parking();
+    sleep_once(own, os);
+    os.sleep(1s);
+    os.on_sleep = [&] { store(0); };
+    sleep_once(own, os);
+    EXPECT_GE(os.sleeps.back(), 31ms);
+    os.on_sleep = nullptr;
+    sleep_once(own, os);  // the pause
+    sleep_once(own, os);
+    EXPECT_EQ(os.sleeps.back(), 50us);
+    sleep_once(own, os);
+    EXPECT_GE(os.sleeps.back(), 31ms);
+}
+
+TEST_F(AwaitedBytesTest, AFailedWaitIsNoLongerAnnounced) {
+    FakeWaitOs os;
+    {
+        AwaitedBytesParking own = parking();
+        const Waiter waiter(WaitBudget{}, os, counters);
+        EXPECT_EQ(waiter.until([] { return false; }, {.timeout = 10ms, .parking = &own}), Code::timeout);
+        EXPECT_EQ(host_sleepers.load(), 1U);
+    }
+    EXPECT_EQ(awaited.sleepers.load(), 0U);
+    EXPECT_EQ(host_sleepers.load(), 0U);
 }
 
 TEST_F(AwaitedBytesTest, SleepsOnceWithoutAnnouncementAfterASpuriousWakeUp) {
