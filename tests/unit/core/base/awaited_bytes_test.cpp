@@ -59,7 +59,7 @@ struct AwaitedBytesTest : ::testing::Test {
                   Code::ok);
     }
     void await_sleeper() const {
-        while (host_sleepers.load() == 0) std::this_thread::yield();
+        while (awaited.sleepers.load() == 0) std::this_thread::yield();  // the last step of an announcement
     }
     // Announces, checks and sleeps once, as a Waiter does.
     static void sleep_once(AwaitedBytesParking& own, WaitOs& os, std::chrono::nanoseconds longest = 1s) {
