@@ -24,20 +24,22 @@ constexpr std::chrono::milliseconds brief_wait{1};
 constexpr std::chrono::milliseconds no_time{0};
 
 constexpr std::chrono::milliseconds rate_interval{1};
+// A wait drives often at first, then sleeps: after a longer sleep on the descriptor the calls may all be long ago.
+constexpr std::uint64_t max_intervals = 4;
 
 class CallRate {
 public:
     explicit CallRate(std::uint64_t driven) : driven_(driven), at_(Clock::now()) {}
 
-    // Other threads have driven it often since the last check.
-    bool busy(std::uint64_t driven) {
+    // Other threads have driven it often since the last check. `slept`: this thread slept on the descriptor meanwhile.
+    bool busy(std::uint64_t driven, bool slept) {
         const auto now = Clock::now();
         const std::uint64_t more = driven - driven_;
         if (now - at_ < rate_interval) return more >= ProgressThread::busy_calls;
         const auto intervals = static_cast<std::uint64_t>((now - at_) / rate_interval);
         driven_ = driven;
         at_ = now;
-        return more >= ProgressThread::busy_calls * intervals;
+        return more >= ProgressThread::busy_calls * intervals && !(slept && intervals > max_intervals);
     }
 
 private:
@@ -76,16 +78,18 @@ void ProgressThread::run() {
     auto next_tick = Clock::now() + work_.tick_length;
     CallRate others(work_.driven_by_others());
     bool going_on = true;
+    bool slept = false;
     while (going_on) {
         if (Clock::now() >= next_tick) {
             work_.tick();
             next_tick = Clock::now() + work_.tick_length;
         }
-        if (others.busy(work_.driven_by_others())) {
+        if (others.busy(work_.driven_by_others(), std::exchange(slept, false))) {
             going_on = wait(wait_briefly, brief_wait);
             continue;
         }
         const int descriptor = work_.drive();
+        slept = descriptor >= 0;
         going_on = wait(descriptor, descriptor >= 0              ? work_.tick_length
                                     : descriptor == continue_now ? no_time
                                                                  : brief_wait);

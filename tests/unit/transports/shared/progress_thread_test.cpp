@@ -2,6 +2,8 @@
 #include "transports/shared/progress_thread.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <mutex>
@@ -83,6 +85,31 @@ TEST(ProgressThread, SleepsWhileTheProgramDrivesOften) {
         EXPECT_EQ(d.drives_, 0);
         return true;
     });
+}
+
+// A wait that begins with many calls and then sleeps: the thread, which has slept, drives at once.
+TEST(ProgressThread, DrivesAfterASleepOnTheDescriptorWhateverWasDrivenMeanwhile) {
+    const int descriptor = ::eventfd(0, EFD_CLOEXEC);  // never readable: the thread sleeps for a tick
+    ASSERT_GE(descriptor, 0);
+    Driven driven(0, descriptor);
+    ProgressThread::Work work = driven.work();
+    std::uint64_t calls = 0;  // the thread's
+    work.drive = [&calls, drive = work.drive] {
+        calls += often;
+        return drive();
+    };
+    work.driven_by_others = [&calls, look = work.driven_by_others] {
+        (void)look();
+        return calls;
+    };
+    {
+        const auto thread = ProgressThread::start(std::move(work));
+        ASSERT_TRUE(thread.ok());
+        driven.wait_until([](const Driven& d) { return d.drives_ > 2; });
+    }
+    // One look at the start and one before each drive, and perhaps one before the end.
+    EXPECT_LE(driven.looks_, driven.drives_ + 2);
+    ::close(descriptor);
 }
 
 }  // namespace
