@@ -101,6 +101,7 @@ std::int32_t always_complete(void*, std::uint64_t, std::uint64_t token) {
 std::int32_t no_progress(void*) { return NPUSHMEM_AGAIN; }
 std::int32_t no_event(void*, npushmem_event*) { return NPUSHMEM_AGAIN; }
 std::int32_t nothing_to_forget(void*, std::int32_t) { return NPUSHMEM_OK; }
+std::int32_t no_reports(void*, void (*)(void*), void*) { return NPUSHMEM_E_UNSUPPORTED; }
 
 template <class Function>
 void fill(Function*& place, Function* stub) {
@@ -161,6 +162,7 @@ void TableTraits<npushmem_transport_v1>::fill_defaults(npushmem_transport_v1& t)
     fill(t.poll_event, no_event);
     fill(t.forget, nothing_to_forget);
     fill(t.put_strided, no_put_strided);
+    fill(t.report_arrivals, no_reports);
     if (t.summary == nullptr) t.summary = "";
 }
 

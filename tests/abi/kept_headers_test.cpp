@@ -118,6 +118,10 @@ TEST_P(KeptHeaders, ATransportTransfers) {
     EXPECT_EQ(text_of(event.message), "an event");
     EXPECT_EQ(transport->forget(3), Code::ok);
     EXPECT_EQ(transport->forget(7), GetParam().minor >= 1 ? Code::argument : Code::ok) << "from 1.1 on it is called";
+    int reports = 0;
+    const auto count = [](void* context) { ++*static_cast<int*>(context); };
+    EXPECT_EQ(transport->report_arrivals(count, &reports), GetParam().minor >= 2 ? Code::ok : Code::unsupported);
+    EXPECT_EQ(reports, GetParam().minor >= 2 ? 1 : 0);
     EXPECT_EQ(transport->release_memory(remote.value()), Code::ok);
     EXPECT_EQ(transport->deregister_memory(registered.value().region), Code::ok);
     EXPECT_EQ(transport->quiet(queue + 1), Code::argument);
@@ -156,7 +160,7 @@ TEST_P(KeptHeaders, ABootstrapLoadsAndGathers) {
 
 INSTANTIATE_TEST_SUITE_P(EveryVersion, KeptHeaders,
                          ::testing::Values(KeptPlugin{"c", 0, 2}, KeptPlugin{"cpp", 0, 2}, KeptPlugin{"c", 1, 2},
-                                           KeptPlugin{"cpp", 1, 2}),
+                                           KeptPlugin{"cpp", 1, 2}, KeptPlugin{"c", 2, 2}, KeptPlugin{"cpp", 2, 2}),
                          [](const auto& plugin) { return plugin.param.name(); });
 
 // The structures of a host of version 1.0, with memory behind them that a newer plugin must not touch.
@@ -201,12 +205,16 @@ TEST(EarlierHost, ADecoratorCallsNoFunctionThatTheInnerTableLacks) {
     EXPECT_EQ(decorator.forget(1), Code::ok);
     EXPECT_CALL(inner, put_strided(::testing::_, ::testing::_, ::testing::_)).Times(0);
     EXPECT_EQ(decorator.put_strided(1, {}, nullptr), Code::unsupported);
+    EXPECT_CALL(inner, report_arrivals(::testing::_, ::testing::_)).Times(0);
+    EXPECT_EQ(decorator.report_arrivals(nullptr, nullptr), Code::unsupported);
     ::testing::Mock::VerifyAndClearExpectations(&inner);
     DecoratorTransport whole(full.params(), 0);
     EXPECT_CALL(inner, forget(1)).WillOnce(::testing::Return(Code::argument));
     EXPECT_EQ(whole.forget(1), Code::argument);
     EXPECT_CALL(inner, put_strided(::testing::_, ::testing::_, ::testing::_)).WillOnce(::testing::Return(Code::again));
     EXPECT_EQ(whole.put_strided(1, {}, nullptr), Code::again);
+    EXPECT_CALL(inner, report_arrivals(::testing::_, &inner)).WillOnce(::testing::Return(Code::state));
+    EXPECT_EQ(whole.report_arrivals(nullptr, &inner), Code::state);
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ FIELD(npushmem_event, code, 4, 4);
 FIELD(npushmem_event, pe, 8, 4);
 FIELD(npushmem_event, message, 12, 500);
 
-SIZE(npushmem_transport_v1, 248);
+SIZE(npushmem_transport_v1, 256);
 FIELD(npushmem_transport_v1, struct_size, 0, 4);
 FIELD(npushmem_transport_v1, major, 4, 2);
 FIELD(npushmem_transport_v1, minor, 6, 2);
@@ -172,6 +172,7 @@ FIELD(npushmem_transport_v1, progress, 216, 8);
 FIELD(npushmem_transport_v1, poll_event, 224, 8);
 FIELD(npushmem_transport_v1, forget, 232, 8);
 FIELD(npushmem_transport_v1, put_strided, 240, 8);
+FIELD(npushmem_transport_v1, report_arrivals, 248, 8);
 
 SIZE(npushmem_bootstrap_params, 32);
 FIELD(npushmem_bootstrap_params, struct_size, 0, 4);

@@ -52,6 +52,7 @@ TEST(Robust, AbsentFunctionsBehaveAsTheHeaderSpecifies) {
     npushmem_event event{};
     EXPECT_EQ(sound->poll_event(event), Code::again);
     EXPECT_EQ(sound->forget(1), Code::ok);
+    EXPECT_EQ(sound->report_arrivals([](void*) {}, nullptr), Code::unsupported);
 }
 
 TEST(Robust, DropsUndeclaredCapabilitiesAndTruncatesLongAnswers) {

@@ -170,6 +170,9 @@ constexpr std::pair<std::string_view, std::string_view> transport_rules[] = {
      "forget: a number that is no peer's is refused with NPUSHMEM_E_ARGUMENT, or has no effect."},
     {"forget_is_no_event_when_nothing_is_outstanding", "forget causes no event if nothing is outstanding to the peer."},
     {"forget_keeps_mapped_memory", "forget: mapped memory of the peer remains mapped until release_memory."},
+    {"arrivals_are_reported",
+     "report_arrivals: the host's function is called after each operation of a peer has changed registered memory, "
+     "without a call of the host."},
     {"processes_reach_each_other", "put and atomic work between processes."},
     {"two_processes_all_to_all", "All operations work among 2 processes, each with all."},
     {"four_processes_all_to_all", "All operations work among 4 processes, each with all."},

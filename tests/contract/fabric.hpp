@@ -92,5 +92,6 @@ std::vector<Case> sequence_cases();    // random sequences against a reference m
 std::vector<Case> strictness_cases();  // rules that seeded defects have shown to be untested
 std::vector<Case> minor_1_cases();     // costs, rails and forget
 std::vector<Case> strided_cases();     // put_strided
+std::vector<Case> arrival_cases();     // report_arrivals
 
 }  // namespace npushmem::contract

@@ -23,7 +23,7 @@ std::vector<Case> fabric_cases() {
     std::vector<Case> out;
     for (const auto& list : {life_cases(), memory_cases(), rma_cases(), atomic_cases(), ordering_cases(), queue_cases(),
                              error_cases(), load_cases(), alignment_cases(), refusal_cases(), sequence_cases(),
-                             strictness_cases(), minor_1_cases(), strided_cases()})
+                             strictness_cases(), minor_1_cases(), strided_cases(), arrival_cases()})
         out.insert(out.end(), list.begin(), list.end());
     return out;
 }

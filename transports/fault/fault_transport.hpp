@@ -85,6 +85,8 @@ public:
     Code quiet(std::uint64_t queue) override;
     Code test(std::uint64_t queue, std::uint64_t token) override;
     Code progress() override;
+    // Held operations are carried out at calls of the host.
+    Code report_arrivals(void (* /*arrived*/)(void* context), void* /*context*/) override { return Code::unsupported; }
 
 private:
     // Counts a call of `function`. Returns the code of the matching FailRule, or ok.

@@ -86,9 +86,18 @@ Status LibfabricWire::open_all() {
     Status s = domain_.open();
     if (s.ok()) s = endpoints_.open();
     if (s.ok() && native_atomics_) s = list_atomics();
+    if (s.ok()) traits_.arrives_in_progress = traits_.writes_silently = arrives_in_progress();
     if (!s.ok()) return s;
     buffers_.post_receives([this](MessageBuffer& buffer) { return post_receive(buffer); });
     return buffers_.all_posted() ? Status{} : Status{Code::system, fmt::format("fi_recv: {}", last_error_)};
+}
+
+// RDMA writes to memory at any time, and so does a provider that makes progress by itself, as in earlier versions.
+bool LibfabricWire::arrives_in_progress() const {
+    const fi_info& info = domain_.info();
+    return fi_version() >= FI_VERSION(1, 17) && descriptor() >= 0 &&
+           std::string_view(info.fabric_attr->prov_name).starts_with("tcp") &&
+           info.domain_attr->data_progress == FI_PROGRESS_MANUAL;
 }
 
 Status LibfabricWire::list_atomics() {

@@ -53,6 +53,7 @@ private:
 
     LibfabricWire(ChosenProvider provider, int npes);
     Status open_all();
+    [[nodiscard]] bool arrives_in_progress() const;
     Status list_atomics();
     ssize_t post_atomic(fid_ep* sender, const network::RemoteAddress& at, const npushmem_atomic& op,
                         MessageBuffer& buffer);

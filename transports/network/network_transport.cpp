@@ -171,6 +171,7 @@ Code NetworkTransport::destroy_queue(std::uint64_t number) {
     for (const LaneId held : operations_.abandon(*queue)) lanes_.close_when_released(held);
     for (const auto& [pe, flow] : queue->flows) lanes_.release(flow->lane_id);
     operations_.erase_queue(number);
+    driver_.report_arrival();  // the end of a lane may drive the wire
     return Code::ok;
 }
 
@@ -246,6 +247,13 @@ Code NetworkTransport::forget(int pe) {
     constexpr std::chrono::milliseconds limit{100};
     drive_while(guard, std::chrono::steady_clock::now() + limit, [&] { return operations_.wire_holds(pe); });
     event_handler_.forget(pe);
+    return Code::ok;
+}
+
+Code NetworkTransport::report_arrivals(void (*arrived)(void* context), void* context) {
+    const Lock guard(lock_);
+    if (!settings_.thread || !wire_->traits().arrives_in_progress) return Code::unsupported;
+    driver_.report_arrivals(arrived, context);
     return Code::ok;
 }
 

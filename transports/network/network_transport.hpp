@@ -85,6 +85,7 @@ public:
     Code progress() override;
     Code poll_event(npushmem_event& out) override;
     Code forget(int pe) override;
+    Code report_arrivals(void (*arrived)(void* context), void* context) override;
 
 protected:
     // Replaces the constructor's wire. Call it before anything else.

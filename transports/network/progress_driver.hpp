@@ -31,6 +31,16 @@ public:
     // Joins the thread. The caller does not hold the lock.
     void stop_thread() { thread_.reset(); }
 
+    // From now on calls `arrived` with `context` each time the wire may have changed registered memory.
+    void report_arrivals(void (*arrived)(void* context), void* context) {
+        arrived_ = arrived;
+        arrived_context_ = context;
+    }
+    // Call this after the wire may have changed memory without drive().
+    void report_arrival() const {
+        if (arrived_ != nullptr) arrived_(arrived_context_);
+    }
+
     // Counts a caller that drives or wants to, so that the thread leaves the work to waiting callers.
     void count_call() { driven_.fetch_add(1, std::memory_order_relaxed); }
     // Returns true when it made progress.
@@ -51,6 +61,8 @@ private:
     WireListener& listener_;
     PeerLanes& lanes_;
     const OutgoingOperations& operations_;
+    void (*arrived_)(void* context) = nullptr;
+    void* arrived_context_ = nullptr;
     std::atomic<std::uint64_t> driven_{0};    // calls by other threads; relaxed: a statistic
     std::unique_ptr<ProgressThread> thread_;  // last member: stops first
 };

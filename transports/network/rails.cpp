@@ -149,6 +149,8 @@ WireTraits Rails::combined_traits() const {
         out.atomic_32 &= more.atomic_32;
         out.atomic_64 &= more.atomic_64;
         out.signals &= more.signals;
+        out.arrives_in_progress = out.arrives_in_progress && more.arrives_in_progress;
+        out.writes_silently = out.writes_silently || more.writes_silently;
     }
     return out;
 }

@@ -40,6 +40,11 @@ struct WireTraits {
     std::size_t write_as_message_bytes = 0;  // maximum size of a write that is faster as a message
     // With a delivery in order: requests by message are handled before later writes of the lane take effect.
     bool messages_in_order = false;
+    // Peers change this PE's memory only while it calls Wire::progress, for which the descriptor becomes readable. (Or
+    // while it makes another call of the wire that is busy: libfabric when it has no room, UCX when it closes a lane.)
+    bool arrives_in_progress = false;
+    // Then: Wire::progress may write to memory although it returns false.
+    bool writes_silently = false;
     // Typical cost of the network, as in npushmem_reach; 0: unknown.
     std::uint64_t latency_ns = 0;
     std::uint64_t bytes_per_second = 0;

@@ -88,6 +88,7 @@ Status TcpWire::listen(const Address& where) {
     traits_.message_bytes = max_message_bytes;
     traits_.signals = 1U << NPUSHMEM_SIGNAL_SET;
     traits_.messages_in_order = true;
+    traits_.arrives_in_progress = true;
     traits_.latency_ns = network::tcp_latency_ns;
     traits_.bytes_per_second = network::tcp_bytes_per_second;
     return poller_.watch(listener_socket_.fd(), listener_key);

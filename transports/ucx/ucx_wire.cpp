@@ -58,6 +58,7 @@ void UcxWire::set_traits(const UcxOptions& options) {
     // UCX does not report the bandwidth of RDMA networks before it has connected.
     if (network_type == NetworkType::rdma) traits_.latency_ns = network::rdma_latency_ns;
     if (network_type != NetworkType::tcp) return;
+    traits_.arrives_in_progress = true;
     traits_.write_as_message_bytes = max_write_as_message;
     traits_.latency_ns = network::tcp_latency_ns;
     traits_.bytes_per_second = network::tcp_bytes_per_second;

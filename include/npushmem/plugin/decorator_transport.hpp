@@ -59,6 +59,9 @@ public:
     Code progress() override { return inner_.progress(); }
     Code poll_event(npushmem_event& out) override { return inner_.poll_event(out); }
     Code forget(int pe) override { return inner_.forget(pe); }
+    Code report_arrivals(void (*arrived)(void* context), void* context) override {
+        return inner_.report_arrivals(arrived, context);
+    }
 
 protected:
     TableTransport& inner() { return inner_; }

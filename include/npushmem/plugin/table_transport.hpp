@@ -141,6 +141,13 @@ public:
         if (table_.struct_size < offsetof(npushmem_transport_v1, forget) + sizeof table_.forget) return Code::ok;
         return table_.forget == nullptr ? Code::ok : as_code(table_.forget(self_, pe));
     }
+    // The same check as put_strided.
+    Code report_arrivals(void (*arrived)(void* context), void* context) override {
+        if (table_.struct_size < offsetof(npushmem_transport_v1, report_arrivals) + sizeof table_.report_arrivals)
+            return Code::unsupported;
+        return table_.report_arrivals == nullptr ? Code::unsupported
+                                                 : as_code(table_.report_arrivals(self_, arrived, context));
+    }
 
     // For the loader, which passes them to a decorator's `open`.
     [[nodiscard]] const npushmem_transport_v1& table() const { return table_; }

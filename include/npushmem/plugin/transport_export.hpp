@@ -228,6 +228,9 @@ struct TransportTrampolines {
     static std::int32_t forget(void* self, std::int32_t pe) noexcept {
         return guarded_call_without_event([&] { return of(self).forget(pe); });
     }
+    static std::int32_t report_arrivals(void* self, void (*arrived)(void* context), void* context) noexcept {
+        return guarded_call_without_event([&] { return of(self).report_arrivals(arrived, context); });
+    }
 
     // All functions but `open`; tests also show a Transport object to a decorator's class through them.
     static void fill(npushmem_transport_v1& t) noexcept {
@@ -258,6 +261,7 @@ struct TransportTrampolines {
         t.poll_event = poll_event;
         t.forget = forget;
         t.put_strided = put_strided;
+        t.report_arrivals = report_arrivals;
     }
 };
 

@@ -18,6 +18,8 @@
 
 namespace npushmem::fakes {
 
+class FakeTransport;
+
 // State shared by the PEs' transports. Any thread may call any function but reach_by.
 class FakeFabric {
 public:
@@ -75,10 +77,15 @@ private:
         std::size_t next_step = 0;  // it has arrived when there is none
     };
 
+    // Runs a step, and reports it to all that want reports: a host does not rely on the reason of one.
+    void run(const std::function<void()>& step) {
+        step();
+        for (const auto& [transport, listener] : listeners_) listener();
+    }
     // Runs the next step of the operation. Returns whether it has further ones; removes it if not.
     bool run_step(std::size_t index) {
         Held& held = held_[index];
-        held.steps[held.next_step++]();
+        run(held.steps[held.next_step++]);
         if (held.next_step < held.steps.size()) return true;
         held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
         return false;
@@ -115,6 +122,7 @@ private:
     int no_room_ = 0;
     std::uint64_t last_number_ = 0;
     std::map<std::uint64_t, Region> regions_;
+    std::map<const FakeTransport*, std::function<void()>> listeners_;  // of arrivals
     std::deque<Held> held_;  // in posting order, which is the delivery order of `deferred`
 };
 

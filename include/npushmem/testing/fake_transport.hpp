@@ -32,6 +32,7 @@ public:
     ~FakeTransport() override {
         const std::lock_guard lock(fabric_.mutex_);
         std::erase_if(fabric_.held_, [this](const auto& held) { return queues_.contains(held.queue); });
+        fabric_.listeners_.erase(this);
     }
 
     Reach reach(const npushmem_peer& peer) override {
@@ -190,6 +191,12 @@ public:
         std::erase_if(fabric_.held_, is_to_it);
         return Code::ok;
     }
+    // The thread that delivers an operation reports it.
+    Code report_arrivals(void (*arrived)(void* context), void* context) override {
+        const std::lock_guard lock(fabric_.mutex_);
+        fabric_.listeners_[this] = [arrived, context] { arrived(context); };
+        return Code::ok;
+    }
 
 private:
     struct Place {
@@ -339,7 +346,7 @@ private:
         if (!at_once)
             fabric_.held_.push_back({queue, to, found->second.fences, is_update, number, regions, std::move(steps)});
         else
-            for (auto& step : steps) step();
+            for (const auto& step : steps) fabric_.run(step);
         return Code::ok;
     }
     Code post_to_forgotten(Queue& queue, std::uint64_t* token) {

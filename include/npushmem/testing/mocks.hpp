@@ -99,6 +99,7 @@ public:
         ON_CALL(*this, progress).WillByDefault(call(&Transport::progress));
         ON_CALL(*this, poll_event).WillByDefault(call(&Transport::poll_event));
         ON_CALL(*this, forget).WillByDefault(call(&Transport::forget));
+        ON_CALL(*this, report_arrivals).WillByDefault(call(&Transport::report_arrivals));
     }
 
     MOCK_METHOD(Result<std::vector<npushmem_device>>, devices, (), (override));
@@ -124,6 +125,7 @@ public:
     MOCK_METHOD(Code, progress, (), (override));
     MOCK_METHOD(Code, poll_event, (npushmem_event&), (override));
     MOCK_METHOD(Code, forget, (int), (override));
+    MOCK_METHOD(Code, report_arrivals, (void (*)(void*), void*), (override));
 
 private:
     std::unique_ptr<Transport> real_;

@@ -133,6 +133,13 @@ static int32_t forget(void* self, int32_t pe) {
     return pe == 7 ? NPUSHMEM_E_ARGUMENT : NPUSHMEM_OK;
 }
 #endif
+#if NPUSHMEM_TRANSPORT_MINOR >= 2
+static int32_t report_arrivals(void* self, void (*arrived)(void* context), void* context) {
+    (void)self;
+    arrived(context);
+    return NPUSHMEM_OK;
+}
+#endif
 
 static const npushmem_config_row rows[] = {{"KEPT_WORD", "kept", "string", "a word"}};
 
@@ -165,6 +172,9 @@ __attribute__((visibility("default"))) const npushmem_transport_v1* NPUSHMEM_TRA
     table.poll_event = poll_event;
 #if NPUSHMEM_TRANSPORT_MINOR >= 1
     table.forget = forget;
+#endif
+#if NPUSHMEM_TRANSPORT_MINOR >= 2
+    table.report_arrivals = report_arrivals;
 #endif
     return &table;
 }

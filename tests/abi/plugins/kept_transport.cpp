@@ -84,6 +84,12 @@ public:
 #if NPUSHMEM_TRANSPORT_MINOR >= 1
     Code forget(int pe) override { return pe == 7 ? Code::argument : Code::ok; }
 #endif
+#if NPUSHMEM_TRANSPORT_MINOR >= 2
+    Code report_arrivals(void (*arrived)(void* context), void* context) override {
+        arrived(context);
+        return Code::ok;
+    }
+#endif
 
 private:
     [[nodiscard]] Code check_queue(std::uint64_t queue) const {

@@ -67,6 +67,7 @@ public:
     Code progress() override;
     Code poll_event(npushmem_event& out) override;
     Code forget(int pe) override;
+    Code report_arrivals(void (*arrived)(void* context), void* context) override;
 
 private:
     struct Token {
@@ -144,6 +145,7 @@ private:
     std::map<std::uint64_t, Code> failed_;             // queues
     bool lose_next_put_ = false;
     bool has_event_ = false;
+    std::function<void()> on_arrival_;                                     // under the lock of the fake fabric
     std::set<int> forgotten_;                                              // PEs
     std::map<int, std::vector<void*>> mapped_;                             // addresses of each PE's memory
     std::map<int, std::vector<std::pair<std::uint64_t, Bytes>>> imports_;  // of each PE: number and handle

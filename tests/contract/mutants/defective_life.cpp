@@ -177,6 +177,17 @@ Code Defective::forget_unknown(int pe) {
     return inner().forget(pe);
 }
 
+Code Defective::report_arrivals(void (*arrived)(void* context), void* context) {
+    if (has(Defect::arrivals_not_reported)) return Code::ok;
+    if (!has(Defect::first_arrivals_only)) return inner().report_arrivals(arrived, context);
+    on_arrival_ = [arrived, context] { arrived(context); };
+    const auto report_once = [](void* self) {
+        // Steps of one thread at a time: the fake fabric holds its lock.
+        if (auto once = std::exchange(static_cast<Defective*>(self)->on_arrival_, nullptr)) once();
+    };
+    return inner().report_arrivals(report_once, this);
+}
+
 Code Defective::forget(int pe) {
     const std::lock_guard lock(mutex_);
     if (has(Defect::forget_is_always_event)) has_event_ = true;

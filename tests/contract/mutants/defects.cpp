@@ -112,6 +112,9 @@ const std::vector<DefectRow> rows = {
     {Defect::forget_is_always_event, "forget_is_always_event", "forget is reported as an event although no operation was outstanding.", {{"forget_is_no_event_when_nothing_is_outstanding", "the defect: nothing has happened"}, {"forget_without_a_peer_has_no_effect", "the defect: nothing has happened"}}},
     {Defect::forget_unmaps, "forget_unmaps", "forget unmaps the memory of the PE.", {{"forget_keeps_mapped_memory", "the defect has unmapped memory"}}, Ending::crashes},
 
+    {Defect::arrivals_not_reported, "arrivals_not_reported", "report_arrivals succeeds, and nothing is reported.", {{"arrivals_are_reported", "no report of put 0"}}, Ending::times_out},
+    {Defect::first_arrivals_only, "first_arrivals_only", "Only the first arrival is reported.", {{"arrivals_are_reported", "no report of"}}, Ending::times_out},
+
     {Defect::later_open_fails, "later_open_fails", "The eleventh open of a process fails.", {{"opens_and_closes_repeatedly", "the defect: this process has opened it too often"}}},
     {Defect::later_open_crashes, "later_open_crashes", "The eleventh open of a process crashes.", {{"opens_and_closes_repeatedly", "the defect crashes in open"}}, Ending::crashes},
     {Defect::open_leaks_descriptor, "open_leaks_descriptor", "Each open leaves a file descriptor open.", {{"closing_leaves_no_descriptor", "each life of two PEs leaves descriptors"}}},

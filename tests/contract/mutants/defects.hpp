@@ -114,6 +114,9 @@ enum class Defect {
     forget_of_unknown_pe_crashes,
     forget_is_always_event,
     forget_unmaps,
+    // report_arrivals
+    arrivals_not_reported,
+    first_arrivals_only,
     // put_strided
     strided_at_source_distance,
     strided_last_block_lost,

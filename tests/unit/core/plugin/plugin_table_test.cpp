@@ -79,6 +79,7 @@ TEST(TransportTable, DefaultsFillMissingFunctionsOnly) {
     EXPECT_EQ(table.get(nullptr, 0, nullptr, nullptr), NPUSHMEM_E_UNSUPPORTED);
     EXPECT_EQ(table.progress(nullptr), NPUSHMEM_AGAIN);
     EXPECT_EQ(table.forget(nullptr, 1), NPUSHMEM_OK);
+    EXPECT_EQ(table.report_arrivals(nullptr, nullptr, nullptr), NPUSHMEM_E_UNSUPPORTED);
     EXPECT_STREQ(table.summary, "");
 }
 
@@ -91,7 +92,8 @@ TEST(TransportTable, LayoutIsLocked) {
     EXPECT_EQ(offsetof(npushmem_transport_v1, open), 48U);
     EXPECT_EQ(offsetof(npushmem_transport_v1, devices), 136U);
     EXPECT_EQ(offsetof(npushmem_transport_v1, forget), 232U);
-    EXPECT_EQ(sizeof(npushmem_transport_v1), 248U);
+    EXPECT_EQ(offsetof(npushmem_transport_v1, report_arrivals), 248U);
+    EXPECT_EQ(sizeof(npushmem_transport_v1), 256U);
     EXPECT_EQ(sizeof(npushmem_rma), 40U);
     EXPECT_EQ(sizeof(npushmem_atomic), 48U);
     EXPECT_EQ(sizeof(npushmem_put_signal), 72U);

@@ -56,6 +56,8 @@ public:
     std::optional<std::pair<int, std::uint32_t>> hold;  // nothing arrives of what this PE sends over this lane
     std::uint32_t native_atomics = 0;
     std::size_t write_as_message = 0;  // bytes
+    bool arrives_in_progress = false;
+    bool writes_silently = false;
     std::string protocol = "fake";
     unsigned plane = 0;
 
@@ -105,6 +107,8 @@ public:
         traits_ = {"fake wire", network.protocol,       network.delivery_,     8,
                    256,         network.native_atomics, network.native_atomics};
         traits_.write_as_message_bytes = network.write_as_message;
+        traits_.arrives_in_progress = network.arrives_in_progress;
+        traits_.writes_silently = network.writes_silently;
         // Behaves as RDMA queue pairs do.
         if (network.delivery_ == network::Delivery::in_order_on_completion) traits_.signals = 1U << NPUSHMEM_SIGNAL_SET;
         network_.wires_[static_cast<std::size_t>(pe)] = this;

@@ -468,6 +468,93 @@ TEST(NetworkTransport, ServesPeersWhileItsProgramComputes) {
     EXPECT_EQ(world.word(1, 0), 9U);
 }
 
+// Counts reports, those of the test's thread too, and finds a word in place at one of them. Outlives the world.
+struct Arrivals {
+    World* world = nullptr;
+    std::thread::id test = std::this_thread::get_id();
+    std::atomic<int> reports{0};
+    std::atomic<int> reports_of_test{0};
+    std::atomic<bool> seen{false};
+
+    static void arrived(void* context) {
+        auto& self = *static_cast<Arrivals*>(context);
+        ++self.reports;
+        if (std::this_thread::get_id() == self.test) ++self.reports_of_test;
+        if (self.world->word(1, 0) == 9) self.seen = true;
+    }
+    // Lets PE 1 report.
+    Code watch(World& watched) {
+        world = &watched;
+        return watched.at(1).report_arrivals(arrived, this);
+    }
+};
+
+// Sets the word of PE 1.
+void set_word_of_1(World& world) {
+    const auto op = world.atomic(1, NPUSHMEM_ATOMIC_SET, 0, 9);
+    EXPECT_EQ(world.at(0).atomic(world.queue[0], op, nullptr), Code::ok);
+}
+
+TEST(NetworkTransport, ReportsArrivalsWhileItsProgramSleeps) {
+    Arrivals arrivals;
+    World world(Delivery::in_order, 1, NetworkSettings{});
+    world.network.arrives_in_progress = true;
+    world.start();
+    ASSERT_EQ(arrivals.watch(world), Code::ok);
+    set_word_of_1(world);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!arrivals.seen && std::chrono::steady_clock::now() < deadline) (void)world.network.step();
+    EXPECT_TRUE(arrivals.seen);
+}
+
+// Another thread of the PE may sleep. The wire's own thread may be first each time, so this repeats.
+TEST(NetworkTransport, ReportsArrivalsThatACallHasDriven) {
+    Arrivals arrivals;
+    World world(Delivery::in_order, 1, NetworkSettings{});
+    world.network.arrives_in_progress = true;
+    world.start();
+    ASSERT_EQ(arrivals.watch(world), Code::ok);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (arrivals.reports_of_test == 0 && std::chrono::steady_clock::now() < deadline) {
+        set_word_of_1(world);
+        while (world.network.step()) (void)world.at(1).progress();
+    }
+    EXPECT_GT(arrivals.reports_of_test, 0);
+}
+
+TEST(NetworkTransport, ReportsNothingWhenNothingHasHappenedUnlessTheWireWritesSilently) {
+    for (const bool silent : {false, true}) {
+        Arrivals arrivals;
+        NetworkSettings settings = World::quiet_settings();
+        settings.thread = true;
+        settings.tick = std::chrono::hours(1);
+        World world(Delivery::in_order, 1, settings);
+        world.network.arrives_in_progress = true;
+        world.network.writes_silently = silent;
+        world.start(false);
+        ASSERT_EQ(arrivals.watch(world), Code::ok);
+        for (int i = 0; i < 100; ++i) (void)world.at(1).progress();
+        if (silent)
+            EXPECT_GT(arrivals.reports, 0);
+        else
+            EXPECT_EQ(arrivals.reports, 0);
+    }
+}
+
+TEST(NetworkTransport, ReportsNoArrivalsWithoutAThreadOrOverRdma) {
+    for (const bool thread : {false, true}) {
+        Arrivals arrivals;
+        NetworkSettings settings;
+        settings.thread = thread;
+        World world(Delivery::in_order, 1, settings);
+        world.network.arrives_in_progress = !thread;
+        world.start();
+        EXPECT_EQ(arrivals.watch(world), Code::unsupported);
+        (void)world.at(1).progress();
+        EXPECT_EQ(arrivals.reports, 0);
+    }
+}
+
 // The program computes: only the thread can send the answer, which must be woken when there is room.
 TEST(NetworkTransport, AnAnswerWithoutRoomWakesTheThreadAtCompletions) {
     std::uint64_t old = 0;
