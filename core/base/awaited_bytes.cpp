@@ -12,6 +12,17 @@ namespace {
 std::uint32_t* futex_of(AwaitedBytes& awaited) { return reinterpret_cast<std::uint32_t*>(&awaited.wakes); }
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
+// The wait of this thread has announced itself there; null: it has not.
+thread_local const AwaitedBytes* announced_here = nullptr;
+
+// `count` is the range's bytes. Other writers then wake nobody. Before the change of `wakes`, which announce()
+// loads before it publishes a range: so a range that is lost here belongs to a thread whose sleep ends at once.
+std::uint32_t wake_sleepers_of(AwaitedBytes& awaited, std::uint64_t count) {
+    awaited.bytes.compare_exchange_strong(count, 0);
+    awaited.wakes.fetch_add(1);
+    return wake_sleepers_on(futex_of(awaited), std::numeric_limits<std::uint32_t>::max());
+}
+
 }  // namespace
 
 std::uint32_t wake_sleepers_in(std::byte* slice, const void* target, std::uint64_t bytes) {
@@ -20,13 +31,18 @@ std::uint32_t wake_sleepers_in(std::byte* slice, const void* target, std::uint64
     if (awaited.sleepers.load(std::memory_order_acquire) == 0) return 0;
     const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(target) - slice);
     const std::uint64_t first = awaited.offset.load(std::memory_order_relaxed);
-    std::uint64_t count = awaited.bytes.load(std::memory_order_relaxed);
+    const std::uint64_t count = awaited.bytes.load(std::memory_order_relaxed);
     if (count == 0 || offset + bytes <= first || (offset > first && offset - first >= count)) return 0;
-    // Other writers need not wake them again. Before the change of `wakes`, which announce() loads before it publishes
-    // a range: so a range that is lost here belongs to a thread whose sleep ends at once.
-    awaited.bytes.compare_exchange_strong(count, 0);
-    awaited.wakes.fetch_add(1);
-    return wake_sleepers_on(futex_of(awaited), std::numeric_limits<std::uint32_t>::max());
+    return wake_sleepers_of(awaited, count);
+}
+
+void wake_all_sleepers_in(std::byte* slice) {
+    AwaitedBytes& awaited = awaited_bytes_of(slice);
+    full_fence();  // partner: the fence of announce()
+    const std::uint32_t own = announced_here == &awaited ? 1 : 0;
+    if (awaited.sleepers.load(std::memory_order_acquire) <= own) return;
+    const std::uint64_t count = awaited.bytes.load(std::memory_order_relaxed);
+    if (count != 0) wake_sleepers_of(awaited, count);
 }
 
 // Returns whether nothing was published before, or a writer has taken it.
@@ -46,6 +62,7 @@ void AwaitedBytesParking::announce() {
         host_sleepers_.fetch_add(1);
         awaited_.sleepers.fetch_add(1);
         announced_ = true;
+        announced_here = &awaited_;
     }
     // Orders the announcement before the caller's next check of the condition. Of two threads that announce themselves
     // at the same time at least the later one sees the other.
@@ -72,6 +89,7 @@ void AwaitedBytesParking::withdraw() {
     if (announced_) {
         awaited_.sleepers.fetch_sub(1);
         host_sleepers_.fetch_sub(1);
+        announced_here = nullptr;
     }
     announced_ = false;
 }

@@ -41,6 +41,10 @@ inline AwaitedBytes& awaited_bytes_of(std::byte* slice) {
 // that await one of these bytes. Returns their number.
 std::uint32_t wake_sleepers_in(std::byte* slice, const void* target, std::uint64_t bytes);
 
+// For a transport that has delivered something to the slice of its PE, at an unknown place: wakes all sleepers. The
+// calling thread may itself be in a wait: it is awake, and is not counted. Any thread of the PE.
+void wake_all_sleepers_in(std::byte* slice);
+
 // For one wait of a thread of the PE. After a spurious wake-up the thread sleeps for a while without an announcement,
 // so that the many writers of a counter do not wake it each time.
 class AwaitedBytesParking final : public Parking {

@@ -53,6 +53,8 @@ constexpr milliseconds max_liveness_check_interval{250};
 // Nobody wakes a sleeper that awaits a plain store. It finds the store within a hundredth of the time that it has
 // waited, and no later than it would find a death.
 constexpr int naps_per_wait = 100;
+// A writer or an arrival wakes it. It drives the transports meanwhile, too: this PE's own messages may need that.
+constexpr int naps_per_parked_wait = 32;
 
 // Relaxed accesses make this defined for several threads; without a lock prefix it costs as little as a plain addition.
 // Nothing is published through these counters.
@@ -126,10 +128,16 @@ bool BackoffState::sleep() {
     return alive;
 }
 
-// A wait that has lasted long may end a little later, and costs less. Progress is driven at the pace of the budget.
+bool BackoffState::must_drive() const {
+    return has_progress() && (what_.parking == nullptr || !waiter_.progress_->reports_arrivals);
+}
+
+// A wait that has lasted long may end a little later, and costs less. Transports that only waits drive are driven at
+// the pace of the budget.
 nanoseconds BackoffState::longest_nap() const {
-    if (has_progress() || what_.is_stepwise) return waiter_.budget_.longest_sleep;
-    const nanoseconds share = std::min<nanoseconds>((now_ - *started_) / naps_per_wait, max_liveness_check_interval);
+    if (must_drive() || what_.is_stepwise) return waiter_.budget_.longest_sleep;
+    const int naps = what_.parking == nullptr ? naps_per_wait : naps_per_parked_wait;
+    const nanoseconds share = std::min<nanoseconds>((now_ - *started_) / naps, max_liveness_check_interval);
     return std::max(share, waiter_.budget_.longest_sleep);
 }
 
@@ -157,7 +165,7 @@ bool BackoffState::check_clock() {
         next_liveness_check_ = now_ + liveness_check_interval_;
     }
     advance();
-    if (has_progress()) (*waiter_.progress_)();
+    if (has_progress()) waiter_.progress_->drive();
     report_to_observer();
     return check_deadline() && check_liveness();
 }

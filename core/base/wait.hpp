@@ -51,6 +51,13 @@ WaitBudget choose_wait_budget(const HostOccupancy& share);
 // Returns one line: PEs, cores and the resulting budget.
 std::string describe(const HostOccupancy& share, const WaitBudget& budget);
 
+// The transports, as far as waits concern them.
+struct WaitProgress {
+    std::function<void()> drive;  // empty: there is nothing to drive
+    // They wake sleepers when something has arrived (see AwaitedBytes), and drive themselves.
+    bool reports_arrivals = false;
+};
+
 // Describes a wait.
 struct WaitFor {
     const char* what = "a condition";     // a literal for messages: "the release of a barrier"
@@ -113,9 +120,10 @@ struct WaitCounters {
 class Waiter {
 public:
     // Without `liveness` no PE is ever known to be dead. `progress` may be null or empty; it may be set until the first
-    // wait. With progress to drive, no sleep exceeds the budget. `observer` null: nobody observes long waits.
+    // wait. With progress to drive, no sleep exceeds the budget, unless the wait has a Parking and the transports
+    // report arrivals. `observer` null: nobody observes long waits.
     Waiter(const WaitBudget& budget, WaitOs& os, WaitCounters& counters, Liveness* liveness = nullptr,
-           const std::function<void()>* progress = nullptr, WaitObserver* observer = nullptr)
+           const WaitProgress* progress = nullptr, WaitObserver* observer = nullptr)
         : budget_(budget),
           os_(os),
           counters_(counters),
@@ -163,7 +171,7 @@ private:
     WaitOs& os_;
     WaitCounters& counters_;
     Liveness* liveness_;
-    const std::function<void()>* progress_;
+    const WaitProgress* progress_;
     WaitObserver* observer_;
 };
 
@@ -216,7 +224,8 @@ private:
     bool check_deadline();
     bool check_liveness();
     bool fail(Code code, int dead_pe);
-    [[nodiscard]] bool has_progress() const { return waiter_.progress_ != nullptr && *waiter_.progress_; }
+    [[nodiscard]] bool has_progress() const { return waiter_.progress_ != nullptr && waiter_.progress_->drive; }
+    [[nodiscard]] bool must_drive() const;
     [[nodiscard]] std::chrono::nanoseconds sleep_length() const;
     [[nodiscard]] std::chrono::nanoseconds longest_sleep() const;
     [[nodiscard]] std::chrono::nanoseconds longest_nap() const;

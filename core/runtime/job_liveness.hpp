@@ -150,7 +150,7 @@ struct WaitServices {
     // Used for waits for the transports' operations, whose conditions make progress: WaitFor::is_stepwise.
     Waiter transport_waiter;
     // Used for all other waits. It calls `progress`, which may be set until the first wait.
-    std::function<void()> progress;
+    WaitProgress progress;
     Waiter driving_waiter;
 };
 

@@ -308,4 +308,17 @@ Status JobTransports::build_map(WaitServices& waiting, Duration timeout) {
     return {};
 }
 
+bool JobTransports::report_arrivals(void (*arrived)(void* context), void* context) {
+    std::uint64_t serving = 0;
+    for (const RouteRange& range : map_->ranges())
+        if (!range.route.maps()) serving |= std::uint64_t{1} << range.route.transport;
+    bool all = true;
+    for (std::size_t i = 0; i < named_.size(); ++i) {
+        // A PE of another host may prefer another transport than this one does.
+        const bool receives = transports_[i].remote || (serving >> i & 1U) != 0;
+        if (receives) all = named_[i].transport->report_arrivals(arrived, context) == Code::ok && all;
+    }
+    return all;
+}
+
 }  // namespace npushmem

@@ -101,6 +101,10 @@ public:
     // Finds the transport of every PE. Lost peers are reported to `waiting`, which outlives this.
     Status build_map(WaitServices& waiting, Duration timeout);
 
+    // Lets the transports report arrivals. Returns whether all do by which unmapped PEs may reach this one. Called
+    // once.
+    bool report_arrivals(void (*arrived)(void* context), void* context);
+
     [[nodiscard]] std::span<const NamedTransport> named() const { return named_; }
     // The same transports, in the same order.
     [[nodiscard]] std::span<const OwnedTransport> opened() const { return transports_; }

@@ -156,8 +156,8 @@ NpuBinding::NpuBinding(const NpuResources& resources)
               &resources.waiting.progress),
       policy_(
           waiter_, resources.waiting.os, &resources.waiting.liveness,
-          [&liveness = resources.waiting.liveness] { return liveness.awaited_pes(); }, &resources.waiting.progress,
-          &resources.waiting.recorder) {}
+          [&liveness = resources.waiting.liveness] { return liveness.awaited_pes(); },
+          &resources.waiting.progress.drive, &resources.waiting.recorder) {}
 
 Status NpuBinding::share_steps(const NpuResources& resources, const SegmentHandle& memory) {
     if (!records_)

@@ -61,7 +61,7 @@ RuntimeParts::~RuntimeParts() {
     if (waiting) waiting->liveness.on_own_finding(nullptr);
     if (departures) departures->end_reports();
     if (waiting) {
-        waiting->progress = nullptr;
+        waiting->progress = {};
         waiting->liveness.watch(-1, nullptr, nullptr, nullptr);
         waiting->recorder.stop();
     }

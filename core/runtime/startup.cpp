@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "core/base/awaited_bytes.hpp"
 #include "core/base/liveness.hpp"
 #include "core/plugin/plugin_finder.hpp"
 #include "core/runtime/collectives_choice.hpp"
@@ -22,9 +23,12 @@ bool maps_all_pes(const RuntimeParts& parts) { return parts.slices->fast_map().a
 void watch_peers(RuntimeParts& parts) {
     // Logs failures for waits: they end through the liveness, which does not report the reason.
     if (!maps_all_pes(parts))
-        parts.waiting->progress = [&remote = parts.transports->remote(), &log = *parts.log] {
+        parts.waiting->progress.drive = [&remote = parts.transports->remote(), &log = *parts.log] {
             if (const Status event = remote.progress(); !event.ok()) log.line(LogLevel::error, "ops", event.message());
         };
+    // The slice outlives the transports.
+    parts.waiting->progress.reports_arrivals = parts.transports->report_arrivals(
+        [](void* slice) { wake_all_sleepers_in(static_cast<std::byte*>(slice)); }, parts.slices->heap().base());
     parts.waiting->liveness.watch(
         parts.job->my_pe(), [&slices = *parts.slices](int pe) { return slices.control_of(pe); },
         [&departures = *parts.departures](std::uint64_t barriers) { return departures.any(barriers); },
@@ -326,12 +330,28 @@ Status Startup::make_world() {
     };
     const auto commit = [&memory = slices.host_memory(), local = job.local_index()](
                             std::uint64_t offset, std::uint64_t bytes) { return memory.commit(local, offset, bytes); };
-    auto teams = TeamTable::make(
-        {job.my_pe(), job.npes(), pes_per_core, slices.fast_map(), slice_of, slices.heap().base(), remote,
-         waiting.driving_waiter, settings().timeout, settings().barrier_algo, job.tuning(), job.layout(), sample_every,
-         &waiting.os, report_lost, [&liveness = waiting.liveness] { return liveness.awaited_pes(); }, &waiting.liveness,
-         parts_.collectives.get(), sharing_pes_.hosts_map},
-        slices.heap().tail(), commit, Members::listed(sharing_pes_.pes), sharing_pes_.all_map_all);
+    auto teams =
+        TeamTable::make({job.my_pe(),
+                         job.npes(),
+                         pes_per_core,
+                         slices.fast_map(),
+                         slice_of,
+                         slices.heap().base(),
+                         slices.host_memory().sleepers(),
+                         remote,
+                         waiting.driving_waiter,
+                         settings().timeout,
+                         settings().barrier_algo,
+                         job.tuning(),
+                         job.layout(),
+                         sample_every,
+                         &waiting.os,
+                         report_lost,
+                         [&liveness = waiting.liveness] { return liveness.awaited_pes(); },
+                         &waiting.liveness,
+                         parts_.collectives.get(),
+                         sharing_pes_.hosts_map},
+                        slices.heap().tail(), commit, Members::listed(sharing_pes_.pes), sharing_pes_.all_map_all);
     if (!teams.ok()) return teams.status();
     parts_.teams = std::move(teams).value();
     watch_peers(parts_);

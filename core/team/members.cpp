@@ -91,6 +91,10 @@ std::byte* slice_of(const TeamResources& resources, int pe) {
     return map.peers + (static_cast<std::uint32_t>(pe) - map.first_pe) * map.stride;
 }
 
+AwaitedBytesParking parking_for_word(const TeamResources& resources, std::uint64_t offset) {
+    return {resources.host_sleepers, awaited_bytes_of(resources.own_slice), offset, sizeof(std::uint64_t)};
+}
+
 bool maps_all(const TeamResources& resources, const PeRange& pes) {
     for (int i = 0; i < pes.count; ++i)
         if (slice_of(resources, pes.at(i)) == nullptr) return false;

@@ -2,6 +2,7 @@
 // The members of a team and where this PE sees their memory.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/awaited_bytes.hpp"
 #include "core/base/liveness.hpp"
 #include "core/base/parse.hpp"
 #include "core/coll/barrier/mapped_fabric.hpp"
@@ -68,6 +70,7 @@ struct TeamResources {
     const FastMap& map;
     SliceLookup slice_of;  // for PEs outside the fast map
     std::byte* own_slice;
+    std::atomic<std::uint32_t>& host_sleepers;  // HostMemory::sleepers
     RemoteAccess& remote;
     const Waiter& waiter;
     Duration timeout;
@@ -93,6 +96,9 @@ Status complete_members(RemoteAccess& remote, const std::vector<int>& listed);
 
 // Returns where a PE's slice is mapped; null where it is not. This PE's own slice is always mapped.
 std::byte* slice_of(const TeamResources& resources, int pe);
+
+// Lets the writers of a word of this PE's slice wake its wait for it.
+AwaitedBytesParking parking_for_word(const TeamResources& resources, std::uint64_t offset);
 
 // Returns whether this PE maps all of them.
 bool maps_all(const TeamResources& resources, const PeRange& pes);

@@ -19,40 +19,48 @@ Code RemoteSignals::update(int pe, int slot, std::uint8_t operation, std::uint64
     op.pe = pe;
     op.operation = operation;
     op.width = 8;
-    op.offset = offset_ + static_cast<std::uint64_t>(slot) * barrier::line_bytes;
+    op.offset = offset_of(slot);
     op.operand = value;
     op.result = before;
-    return record_failure(remote_.atomic(op, before == nullptr ? Completion::unawaited : Completion::local));
+    return record_failure(resources_.remote.atomic(op, before == nullptr ? Completion::unawaited : Completion::local));
 }
 
 Code RemoteSignals::signal(int member, int slot, std::uint64_t value) {
     const int pe = members_.at(member);
-    if (std::byte* state = visible_state(pe)) {
+    if (std::byte* slice = visible_slice(pe)) {
         // Release. Partner: the acquire load in load_slot() and the gets of members that read this state.
-        barrier::slot_at(state, slot).store(value, std::memory_order_release);
+        slot_in(slice, slot).store(value, std::memory_order_release);
+        wake_sleepers(slice, slot);
         return Code::ok;
     }
     // Earlier puts must not be overtaken by the signal.
-    if (const Code fenced = record_failure(remote_.fence(pe, nullptr)); fenced != Code::ok) return fenced;
+    if (const Code fenced = record_failure(resources_.remote.fence(pe, nullptr)); fenced != Code::ok) return fenced;
     return update(pe, slot, NPUSHMEM_ATOMIC_SET, value, nullptr);
 }
 
 Code RemoteSignals::add(int member, int slot, std::uint64_t value, std::uint64_t& before) {
     const int pe = members_.at(member);
-    if (std::byte* state = mapped_state(pe)) {
+    if (std::byte* slice = mapped_slice(pe)) {
         // Release and acquire. Partner: the adds of the other members.
-        before = barrier::slot_at(state, slot).fetch_add(value, std::memory_order_acq_rel);
+        before = slot_in(slice, slot).fetch_add(value, std::memory_order_acq_rel);
+        wake_sleepers(slice, slot);
         return Code::ok;
     }
-    if (const Code fenced = record_failure(remote_.fence(pe, nullptr)); fenced != Code::ok) return fenced;
+    if (const Code fenced = record_failure(resources_.remote.fence(pe, nullptr)); fenced != Code::ok) return fenced;
     return update(pe, slot, NPUSHMEM_ATOMIC_FETCH_ADD, value, &before);
 }
 
+void RemoteSignals::wake_sleepers(std::byte* slice, int slot) const {
+    full_fence();  // partner: that of AwaitedBytesParking::announce
+    if (const std::uint32_t woken = wake_sleepers_in(slice, slice + offset_of(slot), sizeof(std::uint64_t)); woken != 0)
+        waiter_.count_woken(woken);
+}
+
 Code RemoteSignals::load_slot(int pe, int slot, std::uint64_t& value) {
-    std::byte* const state = visible_state(pe);
-    if (state == nullptr) return update(pe, slot, NPUSHMEM_ATOMIC_FETCH, 0, &value);
+    std::byte* const slice = visible_slice(pe);
+    if (slice == nullptr) return update(pe, slot, NPUSHMEM_ATOMIC_FETCH, 0, &value);
     // Acquire. Partner: the release of the signal, or the transport's delivery.
-    value = barrier::slot_at(state, slot).load(std::memory_order_acquire);
+    value = slot_in(slice, slot).load(std::memory_order_acquire);
     return Code::ok;
 }
 
@@ -62,14 +70,17 @@ Code RemoteSignals::wait(const barrier::AwaitedSlot& awaited, std::uint64_t valu
     const auto arrived = [&] { return load_slot(pe, awaited.slot, seen) != Code::ok || barrier::reached(seen, value); };
     // A transport may delay our own signals until it is driven, and the peer's answer needs them.
     const auto ready = [&] { return arrived() || !progress_ok() || arrived(); };
-    const WaitFor what{.what = "a barrier", .needs = members_, .timeout = timeout_};
+    AwaitedBytesParking parking = parking_for_word(resources_, offset_of(awaited.slot));
+    const bool is_own = pe == resources_.my_pe;
+    const WaitFor what{
+        .what = "a barrier", .needs = members_, .timeout = resources_.timeout, .parking = is_own ? &parking : nullptr};
     WaitFailure reason;
     const Code code = waiter_.until(ready, what, &reason);
     if (code != Code::ok) failure_ = {awaited, value, seen, reason};
     return code == Code::ok ? cause_.code() : code;
 }
 
-Code RemoteSignals::complete() { return record_failure(complete_members(remote_, pes_)); }
+Code RemoteSignals::complete() { return record_failure(complete_members(resources_.remote, pes_)); }
 
 std::int64_t BarrierStatistics::enter(std::uint64_t timed) {
     const std::int64_t now = os_.now().count();
@@ -144,9 +155,7 @@ void TeamBarrier::make_fabric(const Waiter& waiter) {
     const barrier::NodeLayout* const nodes = leaders_.empty() ? nullptr : &nodes_;
     const Duration timeout = resources_.timeout;
     if (!selection_input_.mapped) {
-        signals_ = std::make_unique<RemoteSignals>(
-            resources_.slice_of, resources_.remote, resources_.own_slice + offsets_.state, offsets_.state, members,
-            resources_.my_pe, waiter, timeout, listed_unless_all(members, resources_.npes));
+        signals_ = std::make_unique<RemoteSignals>(resources_, offsets_.state, members, waiter);
         remote_ = std::make_unique<Remote>(barrier::SignalFabricRef(*signals_), members, index, default_plan_, nodes);
         return;
     }

@@ -24,19 +24,13 @@ namespace npushmem {
 // Signals of a team's barrier over the transports; stores where the CPU sees the member's state.
 class RemoteSignals final : public barrier::SignalFabric {
 public:
-    // `own` is this PE's state; `offset` is the offset of every member's state in its slice. `pes`: see
-    // listed_unless_all().
-    RemoteSignals(SliceLookup slice_of, RemoteAccess& remote, std::byte* own, std::uint64_t offset, PeRange members,
-                  int my_pe, const Waiter& waiter, Duration timeout, std::vector<int> pes = {})
-        : slice_of_(std::move(slice_of)),
-          remote_(remote),
-          own_(own),
+    // `resources` and `waiter` outlive this. `offset` is that of every member's state in its slice.
+    RemoteSignals(const TeamResources& resources, std::uint64_t offset, PeRange members, const Waiter& waiter)
+        : resources_(resources),
           offset_(offset),
           members_(members),
-          my_pe_(my_pe),
-          pes_(std::move(pes)),
-          waiter_(waiter),
-          timeout_(timeout) {}
+          pes_(listed_unless_all(members, resources.npes)),
+          waiter_(waiter) {}
 
     Code signal(int member, int slot, std::uint64_t value) override;
     Code add(int member, int slot, std::uint64_t value, std::uint64_t& before) override;
@@ -49,27 +43,29 @@ public:
     [[nodiscard]] const Status& cause() const { return cause_; }
 
 private:
-    // Returns the member's state, if the CPU sees it.
-    [[nodiscard]] std::byte* mapped_state(int pe) const {
-        std::byte* const slice = slice_of_(pe);
-        return slice != nullptr ? slice + offset_ : nullptr;
-    }
+    // Returns the PE's slice, if the CPU sees it.
+    [[nodiscard]] std::byte* mapped_slice(int pe) const { return resources_.slice_of(pe); }
     // The same, and always the own one; not for atomics of several writers.
-    [[nodiscard]] std::byte* visible_state(int pe) const { return pe == my_pe_ ? own_ : mapped_state(pe); }
+    [[nodiscard]] std::byte* visible_slice(int pe) const {
+        return pe == resources_.my_pe ? resources_.own_slice : mapped_slice(pe);
+    }
+    [[nodiscard]] std::uint64_t offset_of(int slot) const {
+        return offset_ + static_cast<std::uint64_t>(slot) * barrier::line_bytes;
+    }
+    [[nodiscard]] std::atomic_ref<std::uint64_t> slot_in(std::byte* slice, int slot) const {
+        return barrier::slot_at(slice + offset_, slot);
+    }
+    void wake_sleepers(std::byte* slice, int slot) const;
     Code update(int pe, int slot, std::uint8_t operation, std::uint64_t value, std::uint64_t* before);
     Code load_slot(int pe, int slot, std::uint64_t& value);
     Code record_failure(Status status);
-    bool progress_ok() { return record_failure(remote_.progress()) == Code::ok; }
+    bool progress_ok() { return record_failure(resources_.remote.progress()) == Code::ok; }
 
-    SliceLookup slice_of_;
-    RemoteAccess& remote_;
-    std::byte* own_;
+    const TeamResources& resources_;
     std::uint64_t offset_;
     PeRange members_;
-    int my_pe_;
-    std::vector<int> pes_;
+    std::vector<int> pes_;  // see listed_unless_all()
     const Waiter& waiter_;
-    Duration timeout_;
     barrier::FabricFailure failure_;
     Status cause_;
 };

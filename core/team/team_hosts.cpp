@@ -60,7 +60,9 @@ Result<std::uint64_t> TeamHostSignals::wait(std::uint64_t signal_at, std::uint64
         if (event_.ok()) event_ = std::move(driven);
     };
     const auto ready = [&] { return arrived() || (drive(), arrived()); };
-    const WaitFor what = wait_description();
+    AwaitedBytesParking parking = parking_for_word(resources_, signal_at);
+    WaitFor what = wait_description();
+    what.parking = &parking;
     WaitFailure failure;
     const Code code = waiter_.until(ready, what, &failure);
     if (code != Code::ok)

@@ -5,13 +5,12 @@
 // find the store by itself just before; then PE 0 repeats.
 #include <sched.h>
 
-#include <cstddef>
 #include <cstdint>
 
-#include "core/memory/control_block.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 #include "tests/integration/api/programs/checker.hpp"
+#include "tests/integration/api/programs/sleepers.hpp"
 
 namespace npushmem::api_test {
 namespace {
@@ -21,14 +20,6 @@ struct Words {
     std::uint64_t pad[15];
     std::uint64_t array[4];
 };
-
-// Returns the slice of the mapped object: the control block begins it.
-const AwaitedBytes& awaited_bytes(const void* mapped) {
-    const auto* page =
-        reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(mapped) & ~(control_bytes - 1));
-    while (reinterpret_cast<const ControlBlock*>(page)->magic != control_magic) page -= control_bytes;
-    return reinterpret_cast<const ControlBlock*>(page)->awaited;
-}
 
 struct Store {
     const char* name;

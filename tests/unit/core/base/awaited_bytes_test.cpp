@@ -151,6 +151,52 @@ TEST_F(AwaitedBytesTest, SleepsBrieflyAfterEachAnnouncement) {
     EXPECT_GE(os.sleeps.back(), 31ms);
 }
 
+TEST_F(AwaitedBytesTest, AnArrivalWakesEverySleeper) {
+    SoundSleep os;
+    const auto begin = os.now();
+    std::vector<std::thread> sleepers;
+    for (int i = 0; i < 3; ++i) sleepers.emplace_back([&] { wait_for(1, os); });
+    while (awaited.sleepers.load() < 3) std::this_thread::yield();
+    std::atomic_ref(flag).store(1, std::memory_order_release);
+    wake_all_sleepers_in(slice);
+    for (auto& sleeper : sleepers) sleeper.join();
+    EXPECT_LT(os.now() - begin, too_long);
+    EXPECT_EQ(awaited.sleepers.load(), 0U);
+}
+
+TEST_F(AwaitedBytesTest, AWaitThatDrivesTheTransportsDoesNotWakeItself) {
+    AwaitedBytesParking own = parking();
+    own.announce();
+    wake_all_sleepers_in(slice);
+    EXPECT_EQ(awaited.wakes.load(), 0U);
+    std::thread([&] { wake_all_sleepers_in(slice); }).join();
+    EXPECT_EQ(awaited.wakes.load(), 1U);
+}
+
+TEST_F(AwaitedBytesTest, AnArrivalWithoutASleeperWakesNobody) {
+    wake_all_sleepers_in(slice);
+    { AwaitedBytesParking(host_sleepers, awaited, 4096, 8).announce(); }
+    wake_all_sleepers_in(slice);
+    EXPECT_EQ(awaited.wakes.load(), 0U);
+}
+
+// Another slice, as of another world of the process.
+TEST_F(AwaitedBytesTest, AWaitWakesTheSleepersOfOtherSlices) {
+    alignas(ControlBlock) static std::byte other_slice[control_bytes] = {};
+    AwaitedBytes& other = awaited_bytes_of(other_slice);
+    AwaitedBytesParking own = parking();
+    own.announce();
+    std::thread([&] {
+        AwaitedBytesParking sleeper(host_sleepers, other, 4096, 8);
+        sleeper.announce();
+        std::thread([&] { wake_all_sleepers_in(other_slice); }).join();
+        EXPECT_EQ(other.wakes.load(), 1U);
+        sleeper.announce();
+        wake_all_sleepers_in(slice);
+        EXPECT_EQ(awaited.wakes.load(), 1U);
+    }).join();
+}
+
 TEST_F(AwaitedBytesTest, AFailedWaitIsNoLongerAnnounced) {
     FakeWaitOs os;
     {

@@ -178,7 +178,7 @@ TEST_F(Wait, ALongWaitSleepsForAHundredthOfItself) {
 }
 
 TEST_F(Wait, ALongWaitWithProgressSleepsWithinTheBudget) {
-    const std::function<void()> progress = [] {};
+    const WaitProgress progress{[] {}};
     const Waiter waiter(crowded_budget, os, counters, nullptr, &progress);
     const nanoseconds begin = os.time();
     EXPECT_EQ(waiter.until([&] { return os.time() > begin + 10s; }, {}), Code::ok);
@@ -258,7 +258,7 @@ TEST_F(Wait, AWaitWithoutPesChecksNoLiveness) {
 
 TEST_F(Wait, DrivesProgressInEveryStage) {
     int calls = 0;
-    const std::function<void()> progress = [&] { ++calls; };
+    const WaitProgress progress{[&] { ++calls; }};
     const Waiter waiter(full_budget, os, counters, nullptr, &progress);
     int at_first_yield = -1;
     int at_first_sleep = -1;
@@ -272,14 +272,14 @@ TEST_F(Wait, DrivesProgressInEveryStage) {
 
 TEST_F(Wait, ProgressCanMakeTheConditionTrue) {
     bool arrived = false;
-    const std::function<void()> progress = [&] { arrived = true; };
+    const WaitProgress progress{[&] { arrived = true; }};
     const Waiter waiter(full_budget, os, counters, nullptr, &progress);
     EXPECT_EQ(waiter.until([&] { return arrived; }, {}), Code::ok);
     EXPECT_EQ(counters.yields, 0U);
 }
 
 TEST_F(Wait, IgnoresAnEmptyProgressFunction) {
-    const std::function<void()> progress;
+    const WaitProgress progress;
     const Waiter waiter(full_budget, os, counters, nullptr, &progress);
     EXPECT_EQ(waiter.until(ReadyAt{100}, {}), Code::ok);
 }
@@ -319,10 +319,37 @@ TEST_F(Wait, ADeadlineEndsAParkedSleep) {
 }
 
 TEST_F(Wait, AParkedWaiterWithProgressSleepsWithinTheBudget) {
-    const std::function<void()> progress = [] {};
+    const WaitProgress progress{[] {}};
     const Waiter waiter(crowded_budget, os, counters, nullptr, &progress);
     TimingParking parking;
     EXPECT_EQ(waiter.until([&] { return os.time() > 1s; }, {.parking = &parking}), Code::ok);
+    EXPECT_THAT(os.sleeps, Each(Le(crowded_budget.longest_sleep)));
+}
+
+TEST_F(Wait, AParkedWaiterSleepsLongerWhenTheTransportsReportArrivals) {
+    int drives = 0;
+    const WaitProgress progress{[&] { ++drives; }, true};
+    const Waiter waiter(crowded_budget, os, counters, nullptr, &progress);
+    TimingParking parking;
+    const nanoseconds begin = os.time();
+    const auto ready = [&] {
+        if (!os.sleeps.empty()) {
+            EXPECT_LE(os.sleeps.back(), std::max<nanoseconds>((os.time() - begin) / 32, 2ms));
+        }
+        return os.time() > begin + 60s;
+    };
+    EXPECT_EQ(waiter.until(ready, {.parking = &parking}), Code::ok);
+    EXPECT_EQ(os.sleeps.back(), 250ms);
+    EXPECT_LE(os.sleeps.size(), 500U);
+    EXPECT_GE(drives, static_cast<int>(os.sleeps.size())) << "also what this PE has posted may need it";
+}
+
+TEST_F(Wait, OtherWaitsDriveTransportsThatReportArrivalsAtThePaceOfTheBudget) {
+    const WaitProgress progress{[] {}, true};
+    const Waiter waiter(crowded_budget, os, counters, nullptr, &progress);
+    EXPECT_EQ(waiter.until([&] { return os.time() > 10s; }, {}), Code::ok);
+    TimingParking parking;
+    EXPECT_EQ(waiter.until([&] { return os.time() > 20s; }, {.parking = &parking, .is_stepwise = true}), Code::ok);
     EXPECT_THAT(os.sleeps, Each(Le(crowded_budget.longest_sleep)));
 }
 

@@ -171,5 +171,30 @@ TEST_F(RemoteChoice, OfOneOrNoneNeedsNoCosts) {
     EXPECT_EQ(choose({}, "none (tried a)"), "none (tried a)");
 }
 
+TEST_F(RemoteChoice, ReportsArrivalsIfThoseThatServeUnmappedPesDo) {
+    for (const bool maps : {false, true}) {
+        for (const Code reports : {Code::ok, Code::unsupported}) {
+            auto serving = std::make_unique<NiceMock<MockTransport>>();
+            auto unused = std::make_unique<NiceMock<MockTransport>>();
+            ON_CALL(*serving, address()).WillByDefault(Return(Bytes{}));
+            ON_CALL(*unused, address()).WillByDefault(Return(Bytes{}));
+            ON_CALL(*serving, reach(_))
+                .WillByDefault(Return(Reach{NPUSHMEM_CAP_PUT | (maps ? NPUSHMEM_CAP_MAP : 0U), 0, 0, "a mock"}));
+            ON_CALL(*serving, register_memory(_)).WillByDefault(Return(RegisteredMemory{7, Bytes{}}));
+            ON_CALL(*unused, register_memory(_)).WillByDefault(Return(RegisteredMemory{8, Bytes{}}));
+            EXPECT_CALL(*serving, report_arrivals(_, this)).Times(maps ? 0 : 1).WillRepeatedly(Return(reports));
+            EXPECT_CALL(*unused, report_arrivals(_, _)).Times(0);
+            WaitServices waiting(job.records(), job.pes(), job.layout(), job.my_pe());
+            JobTransports transports(job, {});
+            transports.add({"serving", std::move(serving)});
+            transports.add({"unused", std::move(unused)});
+            ASSERT_TRUE(transports.complete_selection().ok());
+            ASSERT_TRUE(transports.exchange_endpoints({}).ok());
+            ASSERT_TRUE(transports.build_map(waiting, {}).ok());
+            EXPECT_EQ(transports.report_arrivals([](void*) {}, this), maps || reports == Code::ok);
+        }
+    }
+}
+
 }  // namespace
 }  // namespace npushmem

@@ -75,6 +75,7 @@ private:
                  fast,
                  [](int) { return nullptr; },
                  world.memory_.base(me),
+                 sleepers,
                  *remote,
                  waiter,
                  timeout,
@@ -102,6 +103,7 @@ private:
         std::vector<NamedTransport> named{{"mock", &transport}};
         HostLayout layout;
         std::optional<TransportMap> map;
+        std::atomic<std::uint32_t> sleepers{0};
         SystemWaitOs os;
         WaitCounters counters;
         Watch watch;

@@ -106,7 +106,7 @@ private:
     int own_;
     std::mt19937 random_;
     std::vector<Pending> pending_;
-    std::function<void()> land_ = [this] { land_one(); };
+    WaitProgress land_{[this] { land_one(); }};
     SystemWaitOs os_;
     WaitCounters counters_;
     Waiter waiter_;
