@@ -23,6 +23,10 @@ struct Float8 {
     // adding it rounds.
     static constexpr std::uint32_t rounding = (151 - bias - fraction_bits) << 23;
     static constexpr std::uint32_t below_half = (1U << (shift - 1)) - 1;
+    // The low byte of a step plus its shifted exponent is 0 for the smallest normal number. Even, so that a tie remains
+    // one between the same neighbours.
+    static constexpr std::uint32_t first_step = -((smallest_normal + (shift << 23)) >> shift) & 0xFFU;
+    static_assert(first_step % 2 == 0);
 
     // `finite`: the value is finite and at most the largest number, but for its rounding. `step`: a float whose last
     // bit is the value's step, so that adding it rounds the value to a number of steps. Each power of two between
@@ -32,13 +36,14 @@ struct Float8 {
         const Bits zero = {};
         const Bits bits = __builtin_bit_cast(Bits, value);
         const Bits magnitude = bits & magnitude_bits;
-        const Bits sign = bits >> 24 & 0x80U;
+        const Bits sign = bits >> 24;
         if constexpr (finite) {
-            const Bits exponent = magnitude & infinity_bits;
+            const Bits exponent = bits & infinity_bits;
             const Bits power = exponent > smallest_normal ? exponent : zero + smallest_normal;
-            const Bits step = power + (shift << 23);
+            const Bits step = power + (shift << 23 | first_step);
             const Float sum = __builtin_bit_cast(Float, magnitude) + __builtin_bit_cast(Float, step);
-            byte = sign | ((__builtin_bit_cast(Bits, sum) - step) + ((power - smallest_normal) >> shift));
+            const Bits steps = __builtin_bit_cast(Bits, sum);
+            byte = (sign & 0x80U) | ((steps + (steps >> shift)) & 0x7FU);
         } else {
             const Bits clamped = magnitude < smallest_normal ? magnitude : zero + smallest_normal;
             const Float sum = __builtin_bit_cast(Float, clamped) + std::bit_cast<float>(rounding);
@@ -48,7 +53,7 @@ struct Float8 {
             const Bits number = magnitude < smallest_normal ? tiny : normal;
             const Bits in_range = number < highest ? number : zero + highest;
             const Bits special = magnitude > infinity_bits ? zero + nan : zero + infinity;
-            byte = sign | (magnitude >= infinity_bits ? special : in_range);
+            byte = (sign & 0x80U) | (magnitude >= infinity_bits ? special : in_range);
         }
     }
     // The bits at the place of a float's are too small by a power of two, denormals included.
