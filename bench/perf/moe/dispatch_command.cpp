@@ -100,6 +100,9 @@ private:
             const Status timed = steps_.time(quantized ? result_.quantized : result_.quantizing,
                                              [&] { return made.value()->dispatch(); });
             if (!timed.ok()) return timed;
+            if (!quantized) continue;
+            const Status alone = steps_.time(result_.quantization, [&] { return made.value()->quantize(); });
+            if (!alone.ok()) return alone;
         }
         return {};
     }

@@ -148,15 +148,21 @@ std::string results_section(const CombineCase& c, const DispatchResult& r) {
         field("", fmt::format("dispatch and combine {:.2f} times that of the bytes of both", layer.median / 2 / best));
     text +=
         field("", "a token stays in a cache while it goes to one expert after another, so less is read than by memcpy");
+    const double rows = std::accumulate(r.rows.begin(), r.rows.end(), 0.0);
+    if (rows > 0)
+        text += field("", fmt::format("without caches they read and write {:.2f} times the bytes of two copies",
+                                      (rows + 3 * r.sent_rows + 2 * r.tokens) / (4 * rows)));
     if (!r.quantized_type.empty()) {
         const bench::Summary quantizing = bench::summarise(r.quantizing);
         const bench::Summary quantized = bench::summarise(r.quantized);
         text += field((r.quantized_type + " dispatch").c_str(), spread_text(quantizing, r.quantized_bytes));
         text += field(("of " + r.quantized_type + " tokens").c_str(), spread_text(quantized, r.quantized_bytes));
-        text += field("ratio", fmt::format("to the dispatch of {} rows: {:.2f} with the quantization of the tokens, "
-                                           "{:.2f} without",
-                                           moe::name_of(c.workload.type), quantizing.median / dispatch.median,
-                                           quantized.median / dispatch.median));
+        const double alone = bench::summarise(r.quantization).median;
+        text +=
+            field("ratio", fmt::format("to the dispatch of {} rows: {:.2f} with the quantization of the tokens, "
+                                       "{:.2f} without, {:.2f} for the quantization alone, {}",
+                                       moe::name_of(c.workload.type), quantizing.median / dispatch.median,
+                                       quantized.median / dispatch.median, alone / dispatch.median, time_text(alone)));
     }
     text +=
         field("CPU time",
@@ -198,6 +204,7 @@ std::string dispatch_csv(const DispatchResult& result) {
     if (!result.quantized_type.empty()) {
         append_samples(csv, "dispatch_quantizing", result.quantizing, result.quantized_bytes);
         append_samples(csv, "dispatch_quantized", result.quantized, result.quantized_bytes);
+        append_samples(csv, "quantization", result.quantization, result.quantized_bytes);
     }
     append_samples(csv, "memcpy_ordinary", result.ordinary, result.payload_bytes);
     append_samples(csv, "memcpy_streaming", result.streaming, result.payload_bytes);

@@ -24,15 +24,16 @@ struct CombineResult : PayloadResult {
 };
 
 struct DispatchResult : PayloadResult {
-    std::vector<double> dispatch;    // seconds per call, after a barrier before each
-    std::vector<double> cached;      // seconds per dispatch by the layout of another one
-    std::vector<double> layer;       // a dispatch and its combine
-    BackToBack layers;               // the same, without a barrier
-    std::string quantized_type;      // empty: none was measured
-    double quantized_bytes = 0;      // as payload_bytes
-    std::vector<double> quantizing;  // seconds per dispatch that quantizes the tokens
-    std::vector<double> quantized;   // of tokens that are quantized
-    double control_bytes = 0;        // counts, slots and signals of a dispatch, by all PEs
+    std::vector<double> dispatch;      // seconds per call, after a barrier before each
+    std::vector<double> cached;        // seconds per dispatch by the layout of another one
+    std::vector<double> layer;         // a dispatch and its combine
+    BackToBack layers;                 // the same, without a barrier
+    std::string quantized_type;        // empty: none was measured
+    double quantized_bytes = 0;        // as payload_bytes
+    std::vector<double> quantizing;    // seconds per dispatch that quantizes the tokens
+    std::vector<double> quantized;     // of tokens that are quantized
+    std::vector<double> quantization;  // of the tokens alone
+    double control_bytes = 0;          // counts, slots and signals of a dispatch, by all PEs
     std::int64_t capacity = 0;
 };
 

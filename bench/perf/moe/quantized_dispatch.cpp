@@ -18,19 +18,23 @@ Result<std::unique_ptr<QuantizedDispatch>> QuantizedDispatch::create(const Combi
     config.dispatch_type = type_of_rows(type);
     config.dispatch_input = quantized_input ? NPUSHMEMX_MOE_INPUT_QUANTIZED : NPUSHMEMX_MOE_INPUT_TYPE;
     const bool per_rank = config.rows == NPUSHMEMX_MOE_ROW_PER_RANK;
-    std::unique_ptr<QuantizedDispatch> made(new QuantizedDispatch(c, in.data(), per_rank));
+    std::unique_ptr<QuantizedDispatch> made(new QuantizedDispatch(c, in, per_rank));
     if (npushmemx_moe_create(&config, &made->handle_) != 0) return library_failure();
     if (!quantized_input) return made;
     made->quantized_.resize(static_cast<std::size_t>(c.own_tokens() * made->row_bytes()));
-    if (npushmemx_moe_quantize(made->handle_, in.data(), c.own_tokens(), made->quantized_.data()) != 0)
-        return library_failure();
-    made->in_ = made->quantized_.data();
+    if (Status quantized = made->quantize(); !quantized.ok()) return quantized;
     return made;
+}
+
+Status QuantizedDispatch::quantize() {
+    if (npushmemx_moe_quantize(handle_, in_.data(), case_.own_tokens(), quantized_.data()) == 0) return {};
+    return library_failure();
 }
 
 Status QuantizedDispatch::dispatch() {
     void* x = nullptr;
-    const int code = npushmemx_moe_dispatch(handle_, case_.own_tokens(), in_, case_.expert_ids.data(),
+    const std::byte* const in = quantized_.empty() ? in_.data() : quantized_.data();
+    const int code = npushmemx_moe_dispatch(handle_, case_.own_tokens(), in, case_.expert_ids.data(),
                                             case_.weights.data(), per_rank_ ? nullptr : &x);
     return code == 0 ? Status{} : Status{Code::state, npushmemx_moe_error(handle_)};
 }

@@ -30,17 +30,19 @@ public:
     ~QuantizedDispatch() { npushmemx_moe_destroy(handle_); }  // collective
 
     Status dispatch();
+    // The tokens of this PE, alone. Needs quantized_input.
+    Status quantize();
     [[nodiscard]] std::int64_t row_bytes() const { return npushmemx_moe_row_bytes(handle_); }
 
 private:
-    QuantizedDispatch(const CombineCase& c, const std::byte* in, bool per_rank)
+    QuantizedDispatch(const CombineCase& c, const std::vector<std::byte>& in, bool per_rank)
         : case_(c), in_(in), per_rank_(per_rank) {}
 
     const CombineCase& case_;
-    const std::byte* in_;
+    const std::vector<std::byte>& in_;
     bool per_rank_;
     npushmemx_moe_t* handle_ = nullptr;
-    std::vector<std::byte> quantized_;
+    std::vector<std::byte> quantized_;  // empty: each dispatch quantizes
 };
 
 }  // namespace npushmem::perf
