@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <vector>
 
+#include "bench/simulate/host_replay.hpp"
+#include "bench/simulate/member_memory.hpp"
 #include "core/coll/barrier/tuning.hpp"
 #include "core/coll/collectives.hpp"
 
@@ -16,10 +17,6 @@ namespace {
 
 constexpr int recorded_members = 16;
 constexpr int max_recorded_of_node = 256;
-// The places of the arrays in the members' memory. They hold no data: all are one buffer.
-constexpr std::uint64_t source_at = 0;
-constexpr std::uint64_t dest_at = 1ULL << 40;
-constexpr std::uint64_t workspace_at = 1ULL << 50;
 
 // The same number of members, at least two, on each node, few enough to record those of two nodes.
 bool has_grid(const Team& team) {
@@ -114,8 +111,8 @@ private:
 // One member. A call returns at once and adds its time.
 class RecordedMember final : public coll::Group {
 public:
-    RecordedMember(Recording& recording, int index, coll::Method method, std::vector<std::byte>& buffer)
-        : recording_(recording), index_(index), method_(method), buffer_(buffer), grid_(recording.grid_of(index)) {}
+    RecordedMember(Recording& recording, int index, coll::Method method, std::vector<std::byte>& arrays)
+        : recording_(recording), index_(index), method_(method), memory_(arrays), grid_(recording.grid_of(index)) {}
     RecordedMember(const RecordedMember&) = delete;
     RecordedMember& operator=(const RecordedMember&) = delete;
     ~RecordedMember() override { end_phase(); }
@@ -133,8 +130,7 @@ public:
         return {};
     }
     [[nodiscard]] std::byte* mapped_address(int member, std::uint64_t offset) const override {
-        if (member != index_) return nullptr;
-        return offset >= workspace_at ? workspace_.data() + (offset - workspace_at) : buffer_.data();
+        return member == index_ ? memory_.at(offset) : nullptr;
     }
     [[nodiscard]] bool all_mapped() const override { return false; }
     [[nodiscard]] const coll::HostGrid* host_grid() const override { return grid_ ? &*grid_ : nullptr; }
@@ -144,18 +140,18 @@ public:
         if (!recording_.in_one_node(index_, member)) acknowledged_ = std::max(acknowledged_, time_ + 2 * link.latency);
         return {};
     }
-    // Waits for the data. The members of a small exchange read each other's workspaces, which are equal.
+    // Waits for the data.
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override {
         const Link& link = address(member, bytes);
         const int ways = recording_.in_one_node(index_, member) ? 1 : 2;
         time_ += ways * (link.latency + link.overhead) + static_cast<double>(bytes) * link.per_byte;
-        if (offset >= workspace_at) std::memcpy(dest, workspace_.data() + (offset - workspace_at), bytes);
+        memory_.read(offset, dest, bytes);
         return {};
     }
     [[nodiscard]] coll::Method method(std::uint32_t /*collective*/, std::uint64_t /*bytes*/) const override {
         return method_;
     }
-    [[nodiscard]] std::uint64_t workspace() const override { return workspace_at; }
+    [[nodiscard]] std::uint64_t workspace() const override { return MemberMemory::workspace_at; }
     unsigned next_workspace_half() override { return uses_++ % 2; }
     // That of the sums in the workspace, which no member has written.
     std::uint64_t next_host_sums() override { return 0; }
@@ -182,9 +178,8 @@ private:
     Recording& recording_;
     int index_;
     coll::Method method_;
-    std::vector<std::byte>& buffer_;
+    mutable MemberMemory memory_;
     std::optional<coll::HostGrid> grid_;
-    mutable std::vector<std::byte> workspace_ = std::vector<std::byte>(coll::Workspace::bytes);
     std::size_t phase_ = 0;
     double time_ = 0;
     double acknowledged_ = 0;
@@ -193,10 +188,13 @@ private:
 
 Status run(coll::Group& group, const CollectiveCall& call) {
     constexpr auto element = coll::ReduceElement::f32;
+    constexpr std::uint64_t source_at = MemberMemory::source_at;
+    constexpr std::uint64_t dest_at = MemberMemory::dest_at;
     const std::uint64_t count = call.bytes / sizeof(float);
     switch (call.collective) {
         case NPUSHMEM_COLL_BROADCAST: return coll::broadcast(group, dest_at, source_at, call.bytes, 0, false);
-        case NPUSHMEM_COLL_COLLECT: return coll::collect(group, dest_at, source_at, call.bytes, workspace_at - dest_at);
+        case NPUSHMEM_COLL_COLLECT:
+            return coll::collect(group, dest_at, source_at, call.bytes, MemberMemory::workspace_at - dest_at);
         case NPUSHMEM_COLL_FCOLLECT: return coll::fcollect(group, dest_at, source_at, call.bytes);
         case NPUSHMEM_COLL_ALLTOALL: return coll::alltoall(group, dest_at, source_at, call.bytes);
         case NPUSHMEM_COLL_REDUCE:
@@ -214,16 +212,23 @@ Result<CollectiveCost> cost_of(const CollectiveCall& call, const Team& team, con
         return Status{Code::argument,
                       fmt::format("{} members are on one node of {}; a simulated collective has several nodes",
                                   team.members, team.per_node)};
-    if (call.method == coll::Method::hosts && !has_grid(team))
+    const bool has_sync = has_host_sync(team);
+    if (call.method == coll::Method::hosts && !(has_sync ? team.members % team.per_node == 0 : has_grid(team)))
         return Status{Code::unsupported,
-                      fmt::format("the method hosts needs the same number of members on each node, 2 to {}, not {} "
-                                  "members with {} on each node",
-                                  max_recorded_of_node, team.members, team.per_node)};
+                      fmt::format("the method hosts needs the same number of members on each node, and on more than {} "
+                                  "nodes 2 to {}, not {} members with {} on each node",
+                                  coll::HostSync::max_slots, max_recorded_of_node, team.members, team.per_node)};
     const double per_core = model.cores_per_node == 0 ? 1 : static_cast<double>(team.per_node) / model.cores_per_node;
     const auto choice = barrier::choose("auto", {team.members, per_core, team.nodes(), false}, {});
     if (!choice.ok()) return choice.status();
     const auto barrier = simulate(choice.value().plan, team, model);
     if (!barrier.ok()) return barrier.status();
+    if (has_sync) {
+        auto replayed = replay(
+            call, [&](coll::Group& group) { return run(group, call); }, team, model, barrier.value().nanoseconds);
+        if (!replayed.ok()) return replayed.status();
+        if (replayed.value()) return *replayed.value();
+    }
     Recording recording(team, model);
     std::vector<std::byte> buffer(call.bytes);
     for (const int member : recording.recorded()) {

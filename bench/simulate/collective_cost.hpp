@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The time of one collective call of up to a million PEs under the LogGP model. npushmem's own collectives
-// (core/coll/collectives.cpp) run for some members of the team, which record what they send, read and wait for; the
-// time of the barriers between these phases is that of the event simulation.
+// (core/coll/collectives.cpp) run for members of the team, which record what they send, read and wait for.
+//
+// Up to 8,192 members on up to 128 hosts synchronise by messages with signals: host_replay.hpp. Other members
+// synchronise by barriers, whose time is that of the event simulation; so do the former where a method has no such
+// messages. The rest of this comment is about calls with barriers. Some members record.
 //
 // A phase takes as long as its slowest member, or as the busiest member needs to receive and to serve what all others
 // send to it and read from it. Members that at least two recorded ones address count as addressed by all in the same
 // way; the others have the average load. Each PE has its own share of the network. Combining operands takes no time.
-// The members synchronise by barriers, as teams of more than 128 hosts do; smaller ones use coll::HostSync, which is
-// faster.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ struct CollectiveCost {
     double nanoseconds = 0;
     double barrier_nanoseconds = 0;  // of these, in barriers
     int barriers = 0;
-    double messages = 0;       // between nodes, of all members
+    double messages = 0;       // between nodes, of all members; without those of barriers
     double network_bytes = 0;  // the same
 };
 

@@ -38,15 +38,15 @@ Status LeaderExchange::send_payloads(Status done, int host, std::uint64_t turn, 
     const std::byte* const payloads = local_address(group_, at);
     const int leader = sync_.leader_on(host);
     if (!each) return sync_.send(std::move(done), leader, at, payloads, members.size() * count);
-    const std::uint64_t bytes = members.size() * sync_.members_on(host).size() * count;
-    blocks_.resize(std::max<std::uint64_t>(blocks_.size(), bytes));
+    const std::uint64_t sent = members.size() * sync_.members_on(host).size() * count;
+    blocks_.resize(std::max<std::uint64_t>(blocks_.size(), sent));
     auto filled = blocks_.begin();
     for (std::size_t i = 0; i < members.size(); ++i)
         for (const int receiver : sync_.members_on(host)) {
             const std::byte* const from = payloads + i * per_member + static_cast<std::uint64_t>(receiver) * count;
             filled = std::copy_n(from, count, filled);
         }
-    return sync_.send(std::move(done), leader, at, blocks_.data(), bytes);
+    return sync_.send(std::move(done), leader, at, blocks_.data(), sent);
 }
 
 Status LeaderExchange::run(const std::byte* source, std::uint64_t count, bool each) {
