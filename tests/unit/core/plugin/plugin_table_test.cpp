@@ -74,6 +74,7 @@ TEST(TransportTable, DefaultsFillMissingFunctionsOnly) {
     table.get = nullptr;
     table.progress = nullptr;
     table.forget = nullptr;
+    table.report_arrivals = nullptr;
     Traits::fill_defaults(table);
     EXPECT_EQ(table.put, put);
     EXPECT_EQ(table.get(nullptr, 0, nullptr, nullptr), NPUSHMEM_E_UNSUPPORTED);
