@@ -43,12 +43,12 @@ struct Lanes16 {
     using Byte = std::uint8_t __attribute__((vector_size(16)));
 };
 
-// Of variants by width, the widest first (AVX-512, AVX2 with F16C, any CPU): those that this CPU can run.
+// Of variants by width, the widest first (AVX-512, AVX2, any CPU): those that this CPU can run.
 template <class Variant, std::size_t n>
 std::span<const Variant> runnable(const std::array<Variant, n>& variants) {
 #if defined(__x86_64__)
     static_assert(n == 3);
-    if (__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("f16c") == 0) return std::span(variants).last(1);
+    if (__builtin_cpu_supports("avx2") == 0) return std::span(variants).last(1);
     const bool avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
                         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
     if (!avx512) return std::span(variants).last(2);
@@ -121,11 +121,12 @@ struct FloatVectors {
         std::memcpy(to, &bytes, sizeof bytes);
     }
 
-    // Converts each element: to more bits, with zeros, or to its low bits. Between bytes and 32 bits GCC 12 has vector
-    // instructions for two steps only, and with 16 lanes several for each step; AVX-512 has one.
+    // Converts each element: to more bits, with zeros, or to its low bits. GCC 12 emits several instructions for each
+    // conversion with 16 lanes; AVX-512 has one for each. With fewer lanes it has vector instructions only for two
+    // steps between bytes and 32 bits. clang chooses them itself.
     template <class To, class From>
     [[gnu::always_inline]] static void convert(To& to, const From& from) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__)
         if constexpr (lanes == 16) {
             if constexpr (std::is_same_v<From, Short>) asm("vpmovzxwd %1, %0" : "=v"(to) : "vm"(from));
             if constexpr (std::is_same_v<From, Byte>) asm("vpmovzxbd %1, %0" : "=v"(to) : "vm"(from));

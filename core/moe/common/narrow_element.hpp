@@ -23,8 +23,8 @@ struct Float8 {
     // adding it rounds.
     static constexpr std::uint32_t rounding = (151 - bias - fraction_bits) << 23;
     static constexpr std::uint32_t below_half = (1U << (shift - 1)) - 1;
-    // The low byte of a step plus its shifted exponent is 0 for the smallest normal number. Even, so that a tie remains
-    // one between the same neighbours.
+    // Makes the low byte of a step plus its shifted exponent 0 for the smallest normal number. It is even, so that ties
+    // are rounded as without it.
     static constexpr std::uint32_t first_step = -((smallest_normal + (shift << 23)) >> shift) & 0xFFU;
     static_assert(first_step % 2 == 0);
 

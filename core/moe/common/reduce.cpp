@@ -89,7 +89,11 @@ struct Vector : FloatVectors<Lanes> {
     [[gnu::always_inline]] static void put(void* to, const Value& value) {
         if constexpr (streaming) {
             using AtAnyType [[gnu::may_alias]] = Value;
+#if defined(__clang__)
+            __builtin_nontemporal_store(value, static_cast<AtAnyType*>(to));
+#else
             asm("vmovntdq %1, %0" : "=m"(*static_cast<AtAnyType*>(to)) : "v"(value));
+#endif
         } else {
             std::memcpy(to, &value, sizeof value);
         }
