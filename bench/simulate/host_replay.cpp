@@ -73,6 +73,9 @@ public:
 
     [[nodiscard]] Script& script() { return script_; }
     [[nodiscard]] bool has_sent() const { return has_sent_; }
+    // The puts and gets between nodes, without the messages that carry signals.
+    [[nodiscard]] double transfers() const { return transfers_; }
+    [[nodiscard]] double transferred_bytes() const { return transferred_bytes_; }
 
     [[nodiscard]] int size() const override { return team_.members; }
     [[nodiscard]] int index() const override { return index_; }
@@ -95,12 +98,14 @@ public:
     Status put(int member, std::uint64_t /*offset*/, const void* /*source*/, std::uint64_t bytes) override {
         if (in_own_node(member)) return {};
         work(time_of_message(model_.network, bytes));
+        count(bytes);
         has_put_ = true;
         return {};
     }
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override {
         const Link& link = in_own_node(member) ? model_.node : model_.network;
         const int ways = in_own_node(member) ? 1 : 2;
+        if (!in_own_node(member)) count(bytes);
         work(ways * (link.latency + link.overhead) + static_cast<double>(bytes) * link.per_byte);
         memory_.read(offset, dest, bytes);
         return {};
@@ -124,6 +129,10 @@ private:
         for (std::size_t i = 0; i < by_host.size(); ++i) by_host[i] = static_cast<int>(i);
         return coll::HostGrid{
             team.nodes(), team.per_node, {member / team.per_node, member % team.per_node}, std::move(by_host)};
+    }
+    void count(std::uint64_t bytes) {
+        ++transfers_;
+        transferred_bytes_ += static_cast<double>(bytes);
     }
     void work(double nanoseconds) {
         if (script_.empty() || script_.back().kind != Step::Kind::work) script_.push_back({Step::Kind::work});
@@ -162,6 +171,8 @@ private:
     std::optional<EqualPayloads> small_;
     Script script_;
     bool has_sent_ = false;
+    double transfers_ = 0;
+    double transferred_bytes_ = 0;
     bool has_put_ = false;  // to another node, since the last complete()
     unsigned uses_ = 0;
 };
@@ -201,7 +212,8 @@ private:
     };
     // From one member to another one.
     struct Messages {
-        std::queue<double> arrived;
+        std::vector<double> arrived;
+        std::size_t received = 0;
         bool is_awaited = false;
     };
 
@@ -238,17 +250,16 @@ private:
         Member& receiver = of(step.member);
         receiver.received = std::max(of(member).clock + model_.network.latency, receiver.received + taken);
         Messages& sent = messages(member, step.member);
-        sent.arrived.push(receiver.received);
+        sent.arrived.push_back(receiver.received);
         if (std::exchange(sent.is_awaited, false)) resume(step.member);
         ++cost_.messages;
         cost_.network_bytes += static_cast<double>(step.number);
     }
     bool receive(int member, const Step& step) {
         Messages& sent = messages(step.member, member);
-        sent.is_awaited = sent.arrived.empty();
+        sent.is_awaited = sent.received == sent.arrived.size();
         if (sent.is_awaited) return false;
-        of(member).clock = std::max(of(member).clock, sent.arrived.front()) + model_.network.overhead;
-        sent.arrived.pop();
+        of(member).clock = std::max(of(member).clock, sent.arrived[sent.received++]) + model_.network.overhead;
         return true;
     }
     // HostSync numbers its steps from 1 on, and members announce only some of them.
@@ -310,16 +321,23 @@ Result<std::optional<CollectiveCost>> replay(const CollectiveCall& what,
     const bool is_small = what.bytes <= coll::SmallExchange::largest_payload;
     std::vector<std::byte> arrays(what.bytes * static_cast<std::uint64_t>(is_small ? team.members : 1));
     std::vector<Script> scripts;
+    double transfers = 0;
+    double transferred_bytes = 0;
     for (int index = 0; index < team.members; ++index) {
         ScriptedMember member(team, model, index, what.method, arrays, hosts);
         if (Status done = call(member); !done.ok()) return done;
         // The first member is the root of broadcasts, and the leader of its host: it sends if any does.
         if (index == 0 && !member.has_sent()) return std::optional<CollectiveCost>();
         scripts.push_back(std::move(member.script()));
+        transfers += member.transfers();
+        transferred_bytes += member.transferred_bytes();
     }
     auto cost = Replay(std::move(scripts), model, barrier).run();
     if (!cost.ok()) return cost.status();
-    return std::optional(cost.value());
+    CollectiveCost out = cost.value();
+    out.messages += transfers;
+    out.network_bytes += transferred_bytes;
+    return std::optional(out);
 }
 
 }  // namespace npushmem::simulate

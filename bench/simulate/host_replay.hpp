@@ -3,7 +3,8 @@
 // (coll::HostSync). Every member runs npushmem's own code once, without time, and records its steps; then an event
 // simulation runs the steps of all members under the LogGP model.
 //
-// A member sends and receives one message at a time, each for the gap and its bytes. Stores to the memory of a host
+// A member sends and receives one message at a time, each for the gap and its bytes; it receives them in the order in
+// which their sends end. Reads and puts without a signal do not occupy the other member. Stores to the memory of a host
 // take no time, reads the latency and the overhead; combining operands takes none. Each member has a core of its own.
 // The call is the first one of its team.
 #pragma once

@@ -164,11 +164,19 @@ TEST(HostCosts, AreLessThanThoseOfBarriers) {
         }
 }
 
-TEST(HostCosts, OfUnevenNodesAndOfMixedCallsExist) {
-    EXPECT_EQ(cost(NPUSHMEM_COLL_ALLTOALL, 64, 15, Method::automatic, 4).barriers, 0);
-    const CollectiveCost mixed = cost(NPUSHMEM_COLL_REDUCESCATTER, 8, 16, Method::pull, 4);
-    EXPECT_GT(mixed.barriers, 0);
-    EXPECT_GT(mixed.nanoseconds, mixed.barrier_nanoseconds);
+TEST(HostCosts, OfUnevenNodes) { EXPECT_EQ(cost(NPUSHMEM_COLL_ALLTOALL, 64, 15, Method::automatic, 4).barriers, 0); }
+
+// More members than a small exchange serves: they read the sizes from each other, between barriers, and then send.
+TEST(HostCosts, OfACollectOfManyAreThoseOfReadsAndMessages) {
+    constexpr int members = 100;
+    constexpr double peers = 90;  // on other nodes
+    const CollectiveCost made = cost(NPUSHMEM_COLL_COLLECT, 64, members, Method::push, 10);
+    EXPECT_EQ(made.barriers, 1);
+    EXPECT_DOUBLE_EQ(made.messages, 2 * members * peers);
+    EXPECT_DOUBLE_EQ(made.network_bytes, members * peers * (16 + 64));
+    const double reads = peers * get_of(16) + 9 * (100 + 10 + 16 * 0.25);
+    EXPECT_GE(made.nanoseconds, made.barrier_nanoseconds + reads + peers * put_of(64) + flight);
+    EXPECT_LE(made.nanoseconds, 1.2 * (made.barrier_nanoseconds + reads + peers * put_of(64) + flight));
 }
 
 TEST(CollectiveCosts, OfHostsNeedEvenNodes) {
