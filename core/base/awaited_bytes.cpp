@@ -15,8 +15,8 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 // The wait of this thread has announced itself there; null: it has not.
 thread_local const AwaitedBytes* announced_here = nullptr;
 
-// `count` is the range's bytes. Other writers then wake nobody. Before the change of `wakes`, which announce()
-// loads before it publishes a range: so a range that is lost here belongs to a thread whose sleep ends at once.
+// `count` is the range's bytes. Removes the range first, so that other writers wake nobody. A thread that publishes its
+// range between the load of `count` and the removal has loaded `wakes` before, so its sleep ends at once.
 std::uint32_t wake_sleepers_of(AwaitedBytes& awaited, std::uint64_t count) {
     awaited.bytes.compare_exchange_strong(count, 0);
     awaited.wakes.fetch_add(1);

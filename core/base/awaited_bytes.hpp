@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lets a PE that stores into the memory of another PE wake that PE's wait for it. A PE that sleeps in wait_until
-// announces in its slice which bytes it awaits, and counts itself among the sleepers of its host. A PE that maps the
-// slice reads that count when it puts one element or a few bytes, updates a signal or makes an atomic update: while
-// nobody sleeps that is one load of a line that nobody writes.
+// Lets a PE that stores into the memory of another PE, and a transport that delivers to it, wake that PE's wait. A PE
+// that sleeps in wait_until, in a barrier or in a collective between hosts announces in its slice which bytes it
+// awaits, and counts itself among the sleepers of its host. A PE that maps the slice reads that count when it puts one
+// element or a few bytes, updates a signal or makes an atomic update: while nobody sleeps that is one load of a line
+// that nobody writes. The signals of barriers and the transports look into the slice each time.
 //
-// The writer has no fence between its store and that load, because that would cost more than the store. So it can miss
-// a sleeper that announces itself at the same moment. Stores through pointers, of kernels and by the functions of
-// npushmem/inline.h, and larger puts, wake nobody. Therefore the sleeper also wakes up by itself: 50 us after each
-// announcement, then after a 32nd of the time that it has waited.
+// A writer that reads the count has no fence between its store and that load, because that would cost more than the
+// store. So it can miss a sleeper that announces itself at the same moment. Stores through pointers, of kernels and by
+// the functions of npushmem/inline.h, and larger puts, wake nobody. Therefore the sleeper also wakes up by itself: 50
+// us after each announcement, then after a 32nd of the time that it has waited.
 #pragma once
 
 #include <atomic>

@@ -53,7 +53,7 @@ constexpr milliseconds max_liveness_check_interval{250};
 // Nobody wakes a sleeper that awaits a plain store. It finds the store within a hundredth of the time that it has
 // waited, and no later than it would find a death.
 constexpr int naps_per_wait = 100;
-// A writer or an arrival wakes it. It drives the transports meanwhile, too: this PE's own messages may need that.
+// A writer or an arrival wakes it. It drives the transports after each nap, as this PE's own messages may need that.
 constexpr int naps_per_parked_wait = 32;
 
 // Relaxed accesses make this defined for several threads; without a lock prefix it costs as little as a plain addition.

@@ -101,8 +101,7 @@ public:
     // Finds the transport of every PE. Lost peers are reported to `waiting`, which outlives this.
     Status build_map(WaitServices& waiting, Duration timeout);
 
-    // Lets the transports report arrivals. Returns whether all do by which unmapped PEs may reach this one. Called
-    // once.
+    // Lets the transports report arrivals. Returns whether all those do that unmapped PEs may use. Called once.
     bool report_arrivals(void (*arrived)(void* context), void* context);
 
     [[nodiscard]] std::span<const NamedTransport> named() const { return named_; }

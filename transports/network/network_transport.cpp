@@ -169,9 +169,11 @@ Code NetworkTransport::destroy_queue(std::uint64_t number) {
     const auto deadline = std::chrono::steady_clock::now() + (unlimited ? otherwise : settings_.peer_timeout);
     drive_while(guard, deadline, [&] { return operations_.wire_holds(*queue, peers_); });
     for (const LaneId held : operations_.abandon(*queue)) lanes_.close_when_released(held);
-    for (const auto& [pe, flow] : queue->flows) lanes_.release(flow->lane_id);
+    for (const auto& [pe, flow] : queue->flows) {
+        lanes_.release(flow->lane_id);
+        driver_.report_arrival();  // the end of a lane may drive the wire
+    }
     operations_.erase_queue(number);
-    driver_.report_arrival();  // the end of a lane may drive the wire
     return Code::ok;
 }
 

@@ -43,7 +43,7 @@ struct WireTraits {
     // Peers change this PE's memory only while it calls Wire::progress, for which the descriptor becomes readable. (Or
     // while it makes another call of the wire that is busy: libfabric when it has no room, UCX when it closes a lane.)
     bool arrives_in_progress = false;
-    // Then: Wire::progress may write to memory although it returns false.
+    // With arrives_in_progress: Wire::progress may write to memory although it returns false.
     bool writes_silently = false;
     // Typical cost of the network, as in npushmem_reach; 0: unknown.
     std::uint64_t latency_ns = 0;

@@ -319,13 +319,13 @@ typedef struct npushmem_transport_v1 {
      * was put. */
     int32_t (*put_strided)(void* self, uint64_t queue, const npushmem_put_strided* op, uint64_t* token);
     /* Since minor 2, optional. From now on the instance calls `arrived` with `context` each time after operations of
-     * peers have changed memory that it has registered, soon, and without a call of the host. Operations that the host
-     * has posted complete without its calls of `progress`. So a host that waits for a change of the memory may sleep
-     * until then. The instance may call `arrived` although nothing has changed, which wakes the host needlessly. Any
-     * thread may call `arrived`, also within a data-path function, until `close` returns. `arrived` does not block and
-     * calls no function of the table. A set-up function, called at most once. NPUSHMEM_E_UNSUPPORTED: peers change the
-     * memory without the knowledge of the instance, or it depends on calls of `progress`; it never calls `arrived`.
-     * [NPUSHMEM_E_UNSUPPORTED] */
+     * peers have changed memory that it has registered, soon, and without a call of the host. So a host that waits for
+     * a change of the memory may sleep until then. Meanwhile it calls `progress` rarely, down to four times a second:
+     * operations that it has posted should not need more. The instance may call `arrived` although nothing has changed,
+     * which wakes the host needlessly. Any thread may call `arrived`, also within a data-path function, until `close`
+     * returns. `arrived` does not block and calls no function of the table. A set-up function, called at most once.
+     * NPUSHMEM_E_UNSUPPORTED: peers change the memory without the knowledge of the instance, or it depends on calls of
+     * `progress`; it never calls `arrived`. [NPUSHMEM_E_UNSUPPORTED] */
     int32_t (*report_arrivals)(void* self, void (*arrived)(void* context), void* context);
 } npushmem_transport_v1;
 

@@ -492,7 +492,7 @@ struct Arrivals {
 // Sets the word of PE 1.
 void set_word_of_1(World& world) {
     const auto op = world.atomic(1, NPUSHMEM_ATOMIC_SET, 0, 9);
-    EXPECT_EQ(world.at(0).atomic(world.queue[0], op, nullptr), Code::ok);
+    EXPECT_EQ(world.finish([&] { return world.at(0).atomic(world.queue[0], op, nullptr); }), Code::ok);
 }
 
 TEST(NetworkTransport, ReportsArrivalsWhileItsProgramSleeps) {

@@ -141,7 +141,7 @@ public:
         if (table_.struct_size < offsetof(npushmem_transport_v1, forget) + sizeof table_.forget) return Code::ok;
         return table_.forget == nullptr ? Code::ok : as_code(table_.forget(self_, pe));
     }
-    // The same check as put_strided.
+    // The table may end before it, as for put_strided.
     Code report_arrivals(void (*arrived)(void* context), void* context) override {
         if (table_.struct_size < offsetof(npushmem_transport_v1, report_arrivals) + sizeof table_.report_arrivals)
             return Code::unsupported;

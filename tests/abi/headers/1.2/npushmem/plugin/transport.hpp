@@ -163,8 +163,8 @@ public:
     // is held for it alone. Needed if such operations would otherwise stay outstanding. May be called repeatedly.
     virtual Code forget(int /*pe*/) { return Code::ok; }
 
-    // From now on calls `arrived` with `context` after operations of peers have changed registered memory, and
-    // completes posted operations, without calls of the host. A transport needs a thread for that. Default for others.
+    // From now on calls `arrived` with `context` after operations of peers have changed registered memory, without
+    // calls of the host. A transport needs a thread for that. The host then calls `progress` rarely while it waits.
     virtual Code report_arrivals(void (* /*arrived*/)(void* context), void* /*context*/) { return Code::unsupported; }
 
 private:
