@@ -27,7 +27,7 @@ Code RemoteSignals::update(int pe, int slot, std::uint8_t operation, std::uint64
 
 Code RemoteSignals::signal(int member, int slot, std::uint64_t value) {
     const int pe = members_.at(member);
-    if (std::byte* slice = visible_slice(pe)) {
+    if (std::byte* slice = slice_of(resources_, pe)) {
         // Release. Partner: the acquire load in load_slot() and the gets of members that read this state.
         slot_in(slice, slot).store(value, std::memory_order_release);
         wake_sleepers(slice, slot);
@@ -40,7 +40,8 @@ Code RemoteSignals::signal(int member, int slot, std::uint64_t value) {
 
 Code RemoteSignals::add(int member, int slot, std::uint64_t value, std::uint64_t& before) {
     const int pe = members_.at(member);
-    if (std::byte* slice = mapped_slice(pe)) {
+    // Not slice_of(), which always returns the own slice: the others may reach it only through the transport.
+    if (std::byte* slice = resources_.slice_of(pe)) {
         // Release and acquire. Partner: the adds of the other members.
         before = slot_in(slice, slot).fetch_add(value, std::memory_order_acq_rel);
         wake_sleepers(slice, slot);
@@ -57,7 +58,7 @@ void RemoteSignals::wake_sleepers(std::byte* slice, int slot) const {
 }
 
 Code RemoteSignals::load_slot(int pe, int slot, std::uint64_t& value) {
-    std::byte* const slice = visible_slice(pe);
+    std::byte* const slice = slice_of(resources_, pe);
     if (slice == nullptr) return update(pe, slot, NPUSHMEM_ATOMIC_FETCH, 0, &value);
     // Acquire. Partner: the release of the signal, or the transport's delivery.
     value = slot_in(slice, slot).load(std::memory_order_acquire);

@@ -43,12 +43,6 @@ public:
     [[nodiscard]] const Status& cause() const { return cause_; }
 
 private:
-    // Returns the PE's slice, if the CPU sees it.
-    [[nodiscard]] std::byte* mapped_slice(int pe) const { return resources_.slice_of(pe); }
-    // The same, and always the own one; not for atomics of several writers.
-    [[nodiscard]] std::byte* visible_slice(int pe) const {
-        return pe == resources_.my_pe ? resources_.own_slice : mapped_slice(pe);
-    }
     [[nodiscard]] std::uint64_t offset_of(int slot) const {
         return offset_ + static_cast<std::uint64_t>(slot) * barrier::line_bytes;
     }
