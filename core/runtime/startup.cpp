@@ -21,14 +21,16 @@ bool maps_all_pes(const RuntimeParts& parts) { return parts.slices->fast_map().a
 
 // Completes the wait services for waits that depend on other PEs.
 void watch_peers(RuntimeParts& parts) {
-    // Logs failures for waits: they end through the liveness, which does not report the reason.
-    if (!maps_all_pes(parts))
-        parts.waiting->progress.drive = [&remote = parts.transports->remote(), &log = *parts.log] {
+    if (!maps_all_pes(parts)) {
+        WaitProgress& progress = parts.waiting->progress;
+        // Logs failures for waits: they end through the liveness, which does not report the reason.
+        progress.drive = [&remote = parts.transports->remote(), &log = *parts.log] {
             if (const Status event = remote.progress(); !event.ok()) log.line(LogLevel::error, "ops", event.message());
         };
-    // The slice outlives the transports.
-    parts.waiting->progress.reports_arrivals = parts.transports->report_arrivals(
-        [](void* slice) { wake_all_sleepers_in(static_cast<std::byte*>(slice)); }, parts.slices->heap().base());
+        // The slice outlives the transports.
+        progress.reports_arrivals = parts.transports->report_arrivals(
+            [](void* slice) { wake_all_sleepers_in(static_cast<std::byte*>(slice)); }, parts.slices->heap().base());
+    }
     parts.waiting->liveness.watch(
         parts.job->my_pe(), [&slices = *parts.slices](int pe) { return slices.control_of(pe); },
         [&departures = *parts.departures](std::uint64_t barriers) { return departures.any(barriers); },
