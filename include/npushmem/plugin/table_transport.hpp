@@ -121,12 +121,9 @@ public:
     Code put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) override {
         return as_code(table_.put_signal(self_, queue, &op, token));
     }
-    // A decorator gets its inner table from the host, which may be of an earlier minor version.
     Code put_strided(std::uint64_t queue, const npushmem_put_strided& op, std::uint64_t* token) override {
-        if (table_.struct_size < offsetof(npushmem_transport_v1, put_strided) + sizeof table_.put_strided)
-            return Code::unsupported;
-        return table_.put_strided == nullptr ? Code::unsupported
-                                             : as_code(table_.put_strided(self_, queue, &op, token));
+        return has(&npushmem_transport_v1::put_strided) ? as_code(table_.put_strided(self_, queue, &op, token))
+                                                        : Code::unsupported;
     }
     Code fence(std::uint64_t queue) override { return as_code(table_.fence(self_, queue)); }
     Code quiet(std::uint64_t queue) override { return as_code(table_.quiet(self_, queue)); }
@@ -136,17 +133,12 @@ public:
         out.struct_size = sizeof out;  // the rest stays unset: calls are frequent and mostly find nothing
         return as_code(table_.poll_event(self_, &out));
     }
-    // As for put_strided.
     Code forget(int pe) override {
-        if (table_.struct_size < offsetof(npushmem_transport_v1, forget) + sizeof table_.forget) return Code::ok;
-        return table_.forget == nullptr ? Code::ok : as_code(table_.forget(self_, pe));
+        return has(&npushmem_transport_v1::forget) ? as_code(table_.forget(self_, pe)) : Code::ok;
     }
-    // The table may end before it, as for put_strided.
     Code report_arrivals(void (*arrived)(void* context), void* context) override {
-        if (table_.struct_size < offsetof(npushmem_transport_v1, report_arrivals) + sizeof table_.report_arrivals)
-            return Code::unsupported;
-        return table_.report_arrivals == nullptr ? Code::unsupported
-                                                 : as_code(table_.report_arrivals(self_, arrived, context));
+        return has(&npushmem_transport_v1::report_arrivals) ? as_code(table_.report_arrivals(self_, arrived, context))
+                                                            : Code::unsupported;
     }
 
     // For the loader, which passes them to a decorator's `open`.
@@ -157,6 +149,14 @@ private:
     static Status overlong(const char* call, std::uint32_t bytes) {
         return {Code::protocol, std::string(call) + " of the plugin claims to have written " + std::to_string(bytes) +
                                     " bytes, more than it was given room for"};
+    }
+    // Whether the table has a function of a later minor version than 0: a decorator gets its inner table from the host,
+    // which may be of an earlier version.
+    template <class Function>
+    [[nodiscard]] bool has(Function npushmem_transport_v1::*function) const {
+        const auto* const end = reinterpret_cast<const std::byte*>(&(table_.*function)) + sizeof(Function);
+        return end - reinterpret_cast<const std::byte*>(&table_) <= std::ptrdiff_t{table_.struct_size} &&
+               table_.*function != nullptr;
     }
     static Code as_code(std::int32_t code) { return static_cast<Code>(code); }
 
