@@ -42,7 +42,6 @@ public:
             for (int place = 0; place < team.per_node; ++place) recorded_.push_back(place);
             for (int place = 0; place < team.per_node; ++place)
                 recorded_.push_back(team.nodes() / 2 * team.per_node + place);
-            for (int member = 0; member < team.members; ++member) by_host_.push_back(member);
             return;
         }
         for (int i = 0; i < std::min(recorded_members, team.members); ++i)
@@ -66,9 +65,7 @@ public:
         return member == 0 ? 1 : (team_.members - 1) / static_cast<double>(recorded_.size() - 1);
     }
     [[nodiscard]] std::optional<coll::HostGrid> grid_of(int member) const {
-        if (!has_grid(team_)) return std::nullopt;
-        return coll::HostGrid{
-            team_.nodes(), team_.per_node, {member / team_.per_node, member % team_.per_node}, by_host_};
+        return has_grid(team_) ? simulate::grid_of(team_, member) : std::nullopt;
     }
     void count(double messages, std::uint64_t bytes) {
         messages_ += messages;
@@ -102,7 +99,6 @@ private:
     Team team_;
     Model model_;
     std::vector<int> recorded_;
-    std::vector<int> by_host_;  // all members, if there is a grid
     std::vector<Phase> phases_;
     double messages_ = 0;
     double bytes_ = 0;
@@ -136,15 +132,14 @@ public:
     [[nodiscard]] const coll::HostGrid* host_grid() const override { return grid_ ? &*grid_ : nullptr; }
     Status put(int member, std::uint64_t /*offset*/, const void* /*source*/, std::uint64_t bytes) override {
         const Link& link = address(member, bytes);
-        time_ += std::max(link.overhead, link.gap) + static_cast<double>(bytes) * link.per_byte;
+        time_ += link.put_time(bytes);
         if (!recording_.in_one_node(index_, member)) acknowledged_ = std::max(acknowledged_, time_ + 2 * link.latency);
         return {};
     }
     // Waits for the data.
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override {
         const Link& link = address(member, bytes);
-        const int ways = recording_.in_one_node(index_, member) ? 1 : 2;
-        time_ += ways * (link.latency + link.overhead) + static_cast<double>(bytes) * link.per_byte;
+        time_ += link.get_time(recording_.in_one_node(index_, member) ? 1 : 2, bytes);
         memory_.read(offset, dest, bytes);
         return {};
     }

@@ -72,7 +72,9 @@ public:
     }
 
     [[nodiscard]] Script& script() { return script_; }
-    [[nodiscard]] bool has_sent() const { return has_sent_; }
+    [[nodiscard]] bool has_sent() const {
+        return std::ranges::any_of(script_, [](const Step& step) { return step.kind == Step::Kind::send; });
+    }
     // The puts and gets between nodes, without the messages that carry signals.
     [[nodiscard]] double transfers() const { return transfers_; }
     [[nodiscard]] double transferred_bytes() const { return transferred_bytes_; }
@@ -97,16 +99,15 @@ public:
     [[nodiscard]] coll::SmallBroadcast* small_broadcast() override { return leaders_ ? &*leaders_ : nullptr; }
     Status put(int member, std::uint64_t /*offset*/, const void* /*source*/, std::uint64_t bytes) override {
         if (in_own_node(member)) return {};
-        work(time_of_message(model_.network, bytes));
+        work(model_.network.put_time(bytes));
         count(bytes);
         has_put_ = true;
         return {};
     }
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override {
-        const Link& link = in_own_node(member) ? model_.node : model_.network;
-        const int ways = in_own_node(member) ? 1 : 2;
-        if (!in_own_node(member)) count(bytes);
-        work(ways * (link.latency + link.overhead) + static_cast<double>(bytes) * link.per_byte);
+        const bool inside = in_own_node(member);
+        if (!inside) count(bytes);
+        work(inside ? model_.node.get_time(1, bytes) : model_.network.get_time(2, bytes));
         memory_.read(offset, dest, bytes);
         return {};
     }
@@ -117,19 +118,8 @@ public:
     unsigned next_workspace_half() override { return uses_++ % 2; }
     std::uint64_t next_host_sums() override { return 0; }  // of the sums in the workspace, which no member has written
 
-    static double time_of_message(const Link& link, std::uint64_t bytes) {
-        return std::max(link.overhead, link.gap) + static_cast<double>(bytes) * link.per_byte;
-    }
-
 private:
     [[nodiscard]] bool in_own_node(int member) const { return member / team_.per_node == index_ / team_.per_node; }
-    static std::optional<coll::HostGrid> grid_of(const Team& team, int member) {
-        if (team.members % team.per_node != 0) return std::nullopt;
-        std::vector<int> by_host(static_cast<std::size_t>(team.members));
-        for (std::size_t i = 0; i < by_host.size(); ++i) by_host[i] = static_cast<int>(i);
-        return coll::HostGrid{
-            team.nodes(), team.per_node, {member / team.per_node, member % team.per_node}, std::move(by_host)};
-    }
     void count(std::uint64_t bytes) {
         ++transfers_;
         transferred_bytes_ += static_cast<double>(bytes);
@@ -142,7 +132,6 @@ private:
     // HostSignals.
     Status put(int member, std::uint64_t /*offset*/, const void* /*source*/, std::uint64_t bytes,
                std::uint64_t /*signal_at*/, std::uint64_t /*signal*/) override {
-        has_sent_ = true;
         script_.push_back({Step::Kind::send, member, 0, bytes});
         return {};
     }
@@ -170,7 +159,6 @@ private:
     std::optional<coll::LeaderExchange> leaders_;
     std::optional<EqualPayloads> small_;
     Script script_;
-    bool has_sent_ = false;
     double transfers_ = 0;
     double transferred_bytes_ = 0;
     bool has_put_ = false;  // to another node, since the last complete()
@@ -245,7 +233,7 @@ private:
     }
 
     void send(int member, const Step& step) {
-        const double taken = ScriptedMember::time_of_message(model_.network, step.number);
+        const double taken = model_.network.put_time(step.number);
         of(member).clock += taken;
         Member& receiver = of(step.member);
         receiver.received = std::max(of(member).clock + model_.network.latency, receiver.received + taken);

@@ -1,16 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of a simulated member.
+// The memory and the place of a simulated member.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "bench/simulate/simulation.hpp"
 #include "core/coll/group.hpp"
 #include "core/coll/leader_exchange.hpp"
 
 namespace npushmem::simulate {
+
+// Empty if the nodes have different numbers of members.
+inline std::optional<coll::HostGrid> grid_of(const Team& team, int member) {
+    if (team.members % team.per_node != 0) return std::nullopt;
+    std::vector<int> by_host(static_cast<std::size_t>(team.members));
+    std::iota(by_host.begin(), by_host.end(), 0);
+    return coll::HostGrid{
+        team.nodes(), team.per_node, {member / team.per_node, member % team.per_node}, std::move(by_host)};
+}
 
 // The arrays hold no data: all of them, of all members, are one buffer. All members are alike: a read of another one's
 // workspace finds the own content.

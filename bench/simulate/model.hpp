@@ -3,6 +3,8 @@
 // cores shared by members.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <istream>
 #include <string>
 
@@ -17,6 +19,13 @@ struct Link {
     double gap = 0;       // g: minimum time between two messages sent, or received, by one member
     double per_byte = 0;  // G: of long messages, in collectives; the messages of barriers are words
 
+    // Of the sender for a message, and of a waiting reader for a read over `ways` of the link.
+    [[nodiscard]] double put_time(std::uint64_t bytes) const {
+        return std::max(overhead, gap) + static_cast<double>(bytes) * per_byte;
+    }
+    [[nodiscard]] double get_time(int ways, std::uint64_t bytes) const {
+        return ways * (latency + overhead) + static_cast<double>(bytes) * per_byte;
+    }
     bool operator==(const Link&) const = default;
 };
 
