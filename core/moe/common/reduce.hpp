@@ -30,6 +30,12 @@ struct SumShape {
 using ReduceFunction = void (*)(void* out, const void* const* rows, const float* weights, std::size_t count,
                                 const SumShape& shape, std::span<const void* const> next);
 
+// The same for a tree of sums: those of the rows before ends[0], between ends[0] and ends[1] and so on, at least one
+// row each, are rounded to the type of the rows and then added in this order. Not for quantized rows.
+using TreeFunction = void (*)(void* out, const void* const* rows, const float* weights,
+                              std::span<const std::uint8_t> ends, const SumShape& shape,
+                              std::span<const void* const> next);
+
 struct Reduction {
     ReduceFunction function = nullptr;
     SumShape shape;
@@ -37,18 +43,24 @@ struct Reduction {
     bool staged = false;
     ElementType input = ElementType::bfloat16;
     ElementType output = ElementType::bfloat16;
+    TreeFunction tree = nullptr;  // null: no tree is summed
 };
 
-// The rows of one sum.
+// The rows of one sum, or of a tree of sums.
 struct WeightedRows {
     std::array<const void*, max_top_k> rows;
     std::array<float, max_top_k> weights;
+    std::array<std::uint8_t, max_top_k> ends;  // of a tree
     std::size_t count = 0;
+    std::size_t sums = 0;  // of a tree; 0: one sum
 
     void add(const void* row, float weight) {
         rows[count] = row;
         weights[count++] = weight;
     }
+    // Ends a sum of a tree with the row that was added last.
+    void end_sum() { ends[sums++] = static_cast<std::uint8_t>(count); }
+    void clear() { count = sums = 0; }
 };
 
 // Computes the sums begin to end - 1: gather(i, rows) adds the rows of sum i, and target(i) is the address of its
@@ -61,10 +73,14 @@ void reduce_each(const Reduction& reduction, std::uint64_t begin, std::uint64_t 
     for (std::uint64_t i = begin; i < end; ++i) {
         const WeightedRows& sum = sums[i % 2];
         WeightedRows& next = sums[(i + 1) % 2];
-        next.count = 0;
+        next.clear();
         if (i + 1 < end) gather(i + 1, next);
-        reduction.function(target(i), sum.rows.data(), sum.weights.data(), sum.count, reduction.shape,
-                           std::span(next.rows).first(next.count));
+        const std::span ahead = std::span(next.rows).first(next.count);
+        if (sum.sums == 0)
+            reduction.function(target(i), sum.rows.data(), sum.weights.data(), sum.count, reduction.shape, ahead);
+        else
+            reduction.tree(target(i), sum.rows.data(), sum.weights.data(), std::span(sum.ends).first(sum.sums),
+                           reduction.shape, ahead);
         complete(i);
     }
 }
@@ -72,6 +88,7 @@ void reduce_each(const Reduction& reduction, std::uint64_t begin, std::uint64_t 
 struct ReduceVariant {
     std::string_view name;
     ReduceFunction (*function)(ElementType input, ElementType output);
+    TreeFunction (*tree)(ElementType input, ElementType output);
 };
 
 // The variants that this CPU can run, fastest first; the last one runs everywhere.
@@ -79,6 +96,9 @@ std::span<const ReduceVariant> reduce_variants();
 
 inline ReduceFunction best_reduce(ElementType input, ElementType output) {
     return reduce_variants().front().function(input, output);
+}
+inline TreeFunction best_tree(ElementType input, ElementType output) {
+    return reduce_variants().front().tree(input, output);
 }
 
 }  // namespace npushmem::moe

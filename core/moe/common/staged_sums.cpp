@@ -102,7 +102,7 @@ void run(Core& core, std::size_t columns, std::uint64_t begin, std::uint64_t end
         Sums<Input, Output> sums(core, columns);
         WeightedRows rows;
         for (std::uint64_t i = begin; i < end; ++i) {
-            rows.count = 0;
+            rows.clear();
             gather(i, rows);
             sums.compute(target(i), rows);
         }

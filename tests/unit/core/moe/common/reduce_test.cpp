@@ -36,11 +36,27 @@ public:
 
     // shift: elements from an address that is aligned to 64 bytes to the output.
     std::vector<Output> run(ReduceFunction function, bool streaming, std::size_t shift) {
+        return run(
+            [&](Output* out, const SumShape& shape) {
+                function(out, pointers_.data(), weights_.data(), count_, shape, pointers_);
+            },
+            streaming, shift);
+    }
+    std::vector<Output> run(TreeFunction function, const std::vector<std::uint8_t>& ends, bool streaming,
+                            std::size_t shift) {
+        return run(
+            [&](Output* out, const SumShape& shape) {
+                function(out, pointers_.data(), weights_.data(), ends, shape, pointers_);
+            },
+            streaming, shift);
+    }
+    template <class Function>
+    std::vector<Output> run(const Function& function, bool streaming, std::size_t shift) {
         constexpr std::size_t line = 64 / sizeof(Output);
         std::vector<Output> memory(columns_ + 1 + shift + line, from_float<Output>(77.0F));
         const std::size_t beyond = reinterpret_cast<std::uintptr_t>(memory.data()) / sizeof(Output) % line;
         Output* const out = memory.data() + (line - beyond) % line + shift;
-        function(out, pointers_.data(), weights_.data(), count_, {columns_, 0, streaming}, pointers_);
+        function(out, {columns_, 0, streaming});
         nontemporal_fence();
         return std::vector<Output>(out, out + columns_ + 1);
     }
@@ -49,6 +65,16 @@ public:
         const std::vector<std::int32_t> experts(count_, 1);
         return from_float<Output>(
             reference_sum(experts, weights_, [&](std::size_t k) { return to_float(rows_[k][column]); }));
+    }
+
+    Output expected(const std::vector<std::uint8_t>& ends, std::size_t column) {
+        std::vector<std::int32_t> ranks;  // of the rows
+        for (std::size_t rank = 0; rank < ends.size(); ++rank)
+            ranks.resize(ends[rank], static_cast<std::int32_t>(rank));
+        return from_float<Output>(reference_tree(
+            ranks, weights_, [&](std::size_t k) { return to_float(rows_[k][column]); },
+            static_cast<std::int32_t>(ends.size()), [](std::int32_t rank) { return rank; },
+            [](float sum) { return to_float(from_float<Input>(sum)); }));
     }
 
     void check_bound(const std::vector<Output>& out, double output_unit) {
@@ -92,6 +118,40 @@ void compare_with_reference(ElementType input, ElementType output, double output
     }
 }
 
+template <class Input, class Output>
+void compare_trees_with_reference(ElementType input, ElementType output) {
+    for (const ReduceVariant& variant : reduce_variants()) {
+        const TreeFunction function = variant.tree(input, output);
+        for (const std::size_t columns : {0, 1, 17, 64, 65, 128, 1000, 2048}) {
+            for (const std::vector<std::uint8_t>& ends :
+                 {std::vector<std::uint8_t>{1}, {9}, {1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 4, 5, 9}}) {
+                Sum<Input, Output> sum(ends.back(), columns, columns * 31 + ends.size());
+                for (const auto& [streaming, shift] : {std::pair{false, 0U}, {true, 0U}, {true, 1U}}) {
+                    const auto out = sum.run(function, ends, streaming, shift);
+                    for (std::size_t c = 0; c < columns; ++c) {
+                        const Output expected = sum.expected(ends, c);
+                        ASSERT_EQ(std::memcmp(&out[c], &expected, sizeof expected), 0)
+                            << variant.name << " column " << c << " of " << columns << ", " << ends.size() << " sums";
+                    }
+                    ASSERT_EQ(to_float(out[columns]), 77.0F) << "written behind the end by " << variant.name;
+                }
+            }
+        }
+    }
+}
+
+TEST(Reduce, EveryVariantAndTypeGivesTheReferenceBitsOfATree) {
+    compare_trees_with_reference<Bfloat16, Bfloat16>(ElementType::bfloat16, ElementType::bfloat16);
+    compare_trees_with_reference<Bfloat16, float>(ElementType::bfloat16, ElementType::float32);
+    compare_trees_with_reference<Bfloat16, Half>(ElementType::bfloat16, ElementType::half);
+    compare_trees_with_reference<Half, Half>(ElementType::half, ElementType::half);
+    compare_trees_with_reference<Half, float>(ElementType::half, ElementType::float32);
+    compare_trees_with_reference<Half, Bfloat16>(ElementType::half, ElementType::bfloat16);
+    compare_trees_with_reference<float, float>(ElementType::float32, ElementType::float32);
+    compare_trees_with_reference<float, Bfloat16>(ElementType::float32, ElementType::bfloat16);
+    compare_trees_with_reference<float, Half>(ElementType::float32, ElementType::half);
+}
+
 // Bounds: (K+1) 2^-24 of the magnitude for the float sum, and half a unit of the output type for the final rounding.
 TEST(Reduce, EveryVariantAndTypeGivesTheReferenceBits) {
     compare_with_reference<Bfloat16, Bfloat16>(ElementType::bfloat16, ElementType::bfloat16, 0x1p-8);
@@ -120,15 +180,26 @@ void expect_special_values(ElementType type) {
             const void* rows[] = {first.data(), second.data()};
             const float weights[] = {1.0F, 3e38F};
             std::vector<Element> out(columns);
-            variant.function(type, type)(out.data(), rows, weights, 2, {columns, 0}, {});
-            for (std::size_t c = 0; c < columns; ++c) {
-                SCOPED_TRACE(::testing::Message() << variant.name << ", column " << c << " of " << columns);
-                const float seen = to_float(out[c]);
-                switch (c % 4) {
-                    case 1: EXPECT_EQ(seen, 0.0F); break;
-                    case 2: EXPECT_TRUE(std::isnan(seen)); break;
-                    default: EXPECT_EQ(seen, INFINITY);
+            const auto expect = [&](const char* of) {
+                for (std::size_t c = 0; c < columns; ++c) {
+                    SCOPED_TRACE(::testing::Message()
+                                 << variant.name << ", " << of << ", column " << c << " of " << columns);
+                    const float seen = to_float(out[c]);
+                    switch (c % 4) {
+                        case 1:
+                            EXPECT_EQ(seen, 0.0F);
+                            EXPECT_FALSE(std::signbit(seen));
+                            break;
+                        case 2: EXPECT_TRUE(std::isnan(seen)); break;
+                        default: EXPECT_EQ(seen, INFINITY);
+                    }
                 }
+            };
+            variant.function(type, type)(out.data(), rows, weights, 2, {columns, 0}, {});
+            expect("sum");
+            for (const std::vector<std::uint8_t>& ends : {std::vector<std::uint8_t>{2}, {1, 2}}) {
+                variant.tree(type, type)(out.data(), rows, weights, ends, {columns, 0}, {});
+                expect("tree");
             }
         }
     }
