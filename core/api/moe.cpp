@@ -66,6 +66,7 @@ void choose_routes(moe::CombineConfig& config, std::int32_t copy, int ranks) {
     if (!config.validate().ok()) return;
     const moe::CombineConfig transport = config.transport(ranks);
     config.route = route_of(copy, transport.chunk_slots(), config.returned_row());
+    config.in_place = copy == NPUSHMEMX_MOE_COPY_AUTO && moe::choose_in_place(config.row_bytes());
     config.dispatch_route = route_of(copy, transport.slots(), config.dispatched_row());
 }
 

@@ -58,7 +58,7 @@ Result<std::unique_ptr<Combine>> Combine::create(const CombineConfig& config, Sy
     if (!failures.ok()) return failures.status();
     auto routing = allocate_block(memory, RoutingExchange::size(config), "the routing");
     if (!routing.ok()) return routing.status();
-    auto slots = CombineMemory::allocate(config.transport(memory.n_pes()), memory);
+    auto slots = CombineMemory::allocate(config, memory);
     if (!slots.ok()) return slots.status();
     std::unique_ptr<Combine> combine(new Combine(config, memory, device,
                                                  {std::move(record).value(), std::move(failures).value(),
@@ -66,6 +66,7 @@ Result<std::unique_ptr<Combine>> Combine::create(const CombineConfig& config, Sy
     const Status rings = check_rings(config, combine->slots_, device);
     combine->draw_origin();
     if (Status status = agree_all_ok(memory, combine->agreement_block_.data(), rings); !status.ok()) return status;
+    combine->launches_.publish_readable_ranks();
     // All memory is zeroed and all canaries are written before any rows arrive.
     if (Status status = memory.barrier(); !status.ok()) return status;
     if (Status status = combine->read_origin(); !status.ok()) return status;

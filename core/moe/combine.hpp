@@ -85,6 +85,8 @@ public:
     [[nodiscard]] Rows received() const { return routing_.sent().rows; }
     [[nodiscard]] std::int32_t ranks() const { return memory_.n_pes(); }
     [[nodiscard]] Tokens tokens() const { return routing_.tokens(); }
+    // True if this rank's rows of the last call stayed in place, where the ranks of their tokens have read them.
+    [[nodiscard]] bool left_in_place() const { return launches_.left_in_place(); }
     // Call it while no call runs.
     [[nodiscard]] CombineTraffic traffic() const;
     // Checks the canaries behind both buffers. With config().audit it also checks that every slot was written as often

@@ -2,6 +2,7 @@
 #include "core/moe/combine_launches.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "core/moe/stream/remote_stream.hpp"
@@ -59,6 +60,7 @@ Result<std::shared_ptr<const RoutedRows>> RoutedPlan::rows_of(ReceivedRows recei
     auto rows = std::make_shared<RoutedRows>();
     rows->tokens = Tokens{own.tokens(config_.top_k)};
     rows->choices.assign(own.experts.begin(), own.experts.end());
+    number_rows(*rows, own);
     if (!per_rank()) {
         rows->plan = std::move(received.plan);
         rows->experts = rows->choices;
@@ -76,6 +78,13 @@ Result<std::shared_ptr<const RoutedRows>> RoutedPlan::rows_of(ReceivedRows recei
     return std::shared_ptr<const RoutedRows>(std::move(rows));
 }
 
+void RoutedPlan::number_rows(RoutedRows& rows, const RankRouting& own) const {
+    rows.choice_weights.assign(own.weights.begin(), own.weights.end());
+    std::vector<std::uint32_t> next(static_cast<std::size_t>(config_.experts), 0);
+    for (const std::int32_t expert : own.experts)
+        rows.numbers.push_back(expert < 0 ? 0 : next[static_cast<std::size_t>(expert)]++);
+}
+
 void RoutedPlan::relate(RoutedRows& rows) const {
     if (per_rank()) rows.rank_rows = relate_rows(rows.received, rows.plan, config_.top_k);
 }
@@ -83,6 +92,7 @@ void RoutedPlan::relate(RoutedRows& rows) const {
 void RoutedPlan::replace(CombinePlan plan) {
     auto rows = std::make_shared<RoutedRows>(*rows_);
     rows->plan = std::move(plan);
+    rows->is_ordered = check_order(rows->plan).ok();
     relate(*rows);
     rows_ = std::move(rows);
 }
@@ -118,7 +128,8 @@ Reduction reduction_of(const CombineConfig& config) {
     const ReduceFunction function = config.combine_type == NarrowType::none
                                         ? best_reduce(config.input, config.output)
                                         : best_narrow(config.combine_type, config.output).reduce;
-    return {function, shape_of(config), stages_sums(config), config.input, config.output};
+    return {function,     shape_of(config), stages_sums(config),
+            config.input, config.output,    best_tree(config.input, config.output)};
 }
 
 }  // namespace
@@ -194,6 +205,68 @@ npu::LaunchConfig CombineLaunches::launch_as(const char* name) const {
     return config;
 }
 
+void CombineLaunches::publish_readable_ranks() {
+    const InPlaceMemory in_place = blocks_.in_place();
+    if (!in_place.any() || config_.route == CopyRoute::staged) return;  // staged sums are no trees
+    for (int rank = 0; rank < memory_.n_pes(); ++rank) {
+        if (host_served_.empty() || host_served_[static_cast<std::size_t>(rank)] == 0)
+            memory_.signal(in_place.word(in_place.layout.can_read(memory_.my_pe())), 1, rank);
+    }
+}
+
+// True if all ranks can read x where it is.
+bool CombineLaunches::can_offer(const std::byte* x) {
+    const InPlaceMemory in_place = blocks_.in_place();
+    if (!config_.in_place || !in_place.any() || !host_served_.empty() || !routing_.rows()->is_ordered) return false;
+    const npu::Window window = device_.fabric().window();
+    const auto has = [&](const std::byte* at, Bytes size) {
+        const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(at) - window.base;
+        return first < window.bytes && size.value() <= window.bytes - first;
+    };
+    if (window.pe_count < memory_.n_pes() || !has(in_place.block, in_place.layout.total())) return false;
+    if (!has(x, bytes_of(routing_.plan().rows, config_.row_bytes()))) return false;
+    if (!all_can_read_) {
+        all_can_read_ = true;
+        for (int rank = 0; rank < memory_.n_pes(); ++rank)
+            // Acquire: the store came before a barrier.
+            if (__atomic_load_n(in_place.word(in_place.layout.can_read(rank)), __ATOMIC_ACQUIRE) == 0)
+                all_can_read_ = false;
+    }
+    return *all_can_read_;
+}
+
+// What this rank puts to each rank to offer x.
+const std::byte* CombineLaunches::offers_of(const std::byte* x) {
+    const InPlaceMemory in_place = blocks_.in_place();
+    const CombinePlan& plan = routing_.plan();
+    const auto place = static_cast<std::uint64_t>(x - in_place.block);
+    offers_.resize(in_place.layout.offer(plan.ranks).value());
+    for (std::int32_t rank = 0; rank < plan.ranks; ++rank) {
+        std::byte* const offer = offers_.data() + in_place.layout.offer(rank).value();
+        std::memcpy(offer, &place, sizeof place);
+        auto* const first_rows = reinterpret_cast<std::int32_t*>(offer + sizeof place);
+        for (std::int32_t expert = 0; expert < plan.local_experts; ++expert)
+            first_rows[expert] = plan.offset_table[plan.entry(expert, rank)];
+    }
+    return offers_.data();
+}
+
+ReadInPlace CombineLaunches::read_in_place(bool weighted) const {
+    ReadInPlace read;
+    read.memory = blocks_.in_place();
+    if (!read.memory.any()) return read;
+    const RoutedRows& rows = *routing_.rows();
+    read.offered = left_in_place_;
+    read.experts = rows.choices.data();
+    read.weights = weighted ? rows.choice_weights.data() : ones_.data();
+    read.number = rows.numbers.data();
+    read.top_k = routing_.config().top_k;
+    read.placement = routing_.placement();
+    read.row = config_.row_bytes();
+    read.per_rank = routing_.rank_rows() != nullptr;
+    return read;
+}
+
 CombineSend CombineLaunches::send_arguments(const CombineCall& call) const {
     CombineSend send = send_from(routing_.sent(), blocks_.layout());
     send.x = call.x;
@@ -203,6 +276,7 @@ CombineSend CombineLaunches::send_arguments(const CombineCall& call) const {
     send.arrivals = blocks_.arrivals();
     send.epoch = call.epoch;
     send.route = config_.route;
+    send.in_place.memory = blocks_.in_place();
     return send;
 }
 
@@ -298,17 +372,25 @@ Status CombineLaunches::stream_with_host() {
 
 Status CombineLaunches::start(const CombineCall& call) {
     if (!call.weighted)
-        ones_.resize(std::max({ones_.size(), routing_.weights().size(), routing_.plan().slots.size()}), 1.0F);
+        ones_.resize(std::max({ones_.size(), routing_.weights().size(), routing_.plan().slots.size(),
+                               routing_.rows()->choices.size()}),
+                     1.0F);
     CombineSend send = send_arguments(call);
-    if (Status s = prepare_rows(send, call.weighted); !s.ok()) return s;
+    left_in_place_ = can_offer(call.x);
+    if (left_in_place_) send.in_place.offers = offers_of(call.x);
+    if (!left_in_place_) {
+        if (Status s = prepare_rows(send, call.weighted); !s.ok()) return s;
+    }
     if (config_.streams()) {
         const StreamCombine work = stream_arguments(send, call);
         // finish() does the whole exchange in this case.
         if (!host_served_.empty()) return host_work_ = work, Status{};
         return npu::launch(stream_, launch_as("moe_combine_stream"), moe_combine_stream, work);
     }
+    CombineReceive receive = receive_arguments(call);
+    receive.in_place = read_in_place(call.weighted);
     if (Status s = send_directly(send); !s.ok()) return s;
-    return npu::launch(stream_, launch_as("moe_combine_receiver"), moe_combine_receiver, receive_arguments(call));
+    return npu::launch(stream_, launch_as("moe_combine_receiver"), moe_combine_receiver, receive);
 }
 
 Status CombineLaunches::send_directly(const CombineSend& send) {

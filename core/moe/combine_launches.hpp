@@ -35,6 +35,10 @@ struct RoutedRows {
     RankRows rank_rows;                 // one row per rank
     std::vector<std::int32_t> experts;  // [tokens, top_k of CombineConfig::transport]
     std::vector<float> weights;         // same shape
+    // For rows in place.
+    std::vector<float> choice_weights;   // [tokens, top_k]
+    std::vector<std::uint32_t> numbers;  // [tokens, top_k]: a choice's row, from the first one of its fragment on
+    bool is_ordered = true;              // by `plan`, as build_combine_plan orders rows inside a fragment
 };
 
 // Keeps routing, plan and order of arrival consistent: they always belong to the same tokens of all ranks. They come
@@ -67,6 +71,9 @@ public:
     // One row per rank: the received rows and their relation to the experts' rows; else null.
     [[nodiscard]] const RankRows* rank_rows() const { return per_rank() ? &rows_->rank_rows : nullptr; }
     [[nodiscard]] Tokens tokens() const { return rows_->tokens; }
+    // Of the layer.
+    [[nodiscard]] const CombineConfig& config() const { return config_; }
+    [[nodiscard]] const ExpertPlacement& placement() const { return placement_; }
 
     // The rows that travel: their plan; in modes stream and chunked their order of arrival; and the routing of this
     // rank's tokens, [tokens, top_k of CombineConfig::transport].
@@ -78,6 +85,7 @@ public:
 private:
     [[nodiscard]] bool per_rank() const { return config_.rows_per == RowsPer::rank; }
     Result<std::shared_ptr<const RoutedRows>> rows_of(ReceivedRows received, const RankRouting& own) const;
+    void number_rows(RoutedRows& rows, const RankRouting& own) const;
     void relate(RoutedRows& rows) const;
     void set(std::shared_ptr<const RoutedRows> rows);
 
@@ -110,6 +118,9 @@ public:
 
     // Rejects buffers that the call cannot use.
     [[nodiscard]] Status check_buffers(const CombineCall& call) const;
+    // Tells the ranks from which this one can read rows in place. Call it between two barriers after the allocation of
+    // the memory.
+    void publish_readable_ranks();
     // Waits for no other rank.
     Status start(const CombineCall& call);
     // Waits until the started call is complete.
@@ -118,6 +129,8 @@ public:
     void drain() { (void)stream_.synchronize(); }
     // Best effort: the other ranks also have their own timeouts.
     void signal_abort(std::uint64_t epoch);
+    // True if the last call left the rows in place.
+    [[nodiscard]] bool left_in_place() const { return left_in_place_; }
     // A rank whose abort has been received.
     [[nodiscard]] std::optional<int> aborted_peer() const;
 
@@ -127,6 +140,9 @@ private:
     Result<ComputedRows> computed_rows(bool weighted);
     Status prepare_rows(CombineSend& send, bool weighted);
     Status send_directly(const CombineSend& send);
+    [[nodiscard]] bool can_offer(const std::byte* x);
+    [[nodiscard]] const std::byte* offers_of(const std::byte* x);
+    [[nodiscard]] ReadInPlace read_in_place(bool weighted) const;
     [[nodiscard]] CombineReceive receive_arguments(const CombineCall& call) const;
     [[nodiscard]] StreamCombine stream_arguments(const CombineSend& send, const CombineCall& call) const;
     Status stream_with_host();
@@ -140,8 +156,11 @@ private:
     std::vector<float> ones_;                // weights of a call without: as many as it needs of choices and of rows
     PrivateRows computed_;                   // rows to send
     PrivateRows floats_;                     // of sums that are quantized, a row for each core
+    std::vector<std::byte> offers_;          // OfferInPlace::offers
+    std::optional<bool> all_can_read_;       // rows here, of all ranks; read in the first call
     std::vector<std::uint8_t> host_served_;  // per rank, 1: not mapped here, so the host sends to it; empty: all are
                                              // mapped
+    bool left_in_place_ = false;             // rows of the last call
     StreamCombine host_work_;                // of the current call, if the host serves some of the ranks
     npu::Stream stream_;
 };

@@ -23,7 +23,10 @@ Status take_block(Result<SymmetricBlock> allocated, SymmetricBlock& block) {
 }  // namespace
 
 CombineMemory::CombineMemory(const CombineConfig& config, std::int32_t ranks)
-    : config_(config), ranks_(ranks), layout_(ranks, config.chunk_slots(), config.returned_row()) {}
+    : config_(config.transport(ranks)),
+      ranks_(ranks),
+      layout_(ranks, config_.chunk_slots(), config_.returned_row()),
+      in_place_layout_(ranks, config.experts) {}
 
 Result<CombineMemory> CombineMemory::allocate(const CombineConfig& config, SymmetricMemory& memory) {
     CombineMemory made(config, memory.n_pes());
@@ -35,6 +38,10 @@ Result<CombineMemory> CombineMemory::allocate(const CombineConfig& config, Symme
 Status CombineMemory::allocate_blocks(SymmetricMemory& memory) {
     Status s = take_block(allocate_block(memory, layout_.total(), "two buffers of slots"), region_);
     if (!s.ok()) return s;
+    if (config_.allows_in_place()) {
+        s = take_block(allocate_block(memory, in_place_layout_.total(), "rows in place"), in_place_);
+        if (!s.ok()) return s;
+    }
     if (config_.streams()) {
         s = take_block(allocate_block(memory, rings().layout.total(), "the rings"), rings_);
         if (!s.ok()) return s;
@@ -58,6 +65,7 @@ RingMemory CombineMemory::rings() const {
 
 void CombineMemory::clear() {
     std::memset(region_.data(), 0, layout_.buffer(0).value());
+    for (int rank = 0; in_place().any() && rank < ranks_; ++rank) *in_place().word(in_place_layout_.read(rank)) = 0;
     if (config_.streams()) std::memset(rings_.data(), 0, rings().layout.ring(0).value());
     std::ranges::fill(expected_, 0);
     if (config_.audit) std::memset(arrivals_.data(), 0, expected_.size() * sizeof(std::uint64_t));

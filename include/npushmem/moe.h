@@ -131,7 +131,9 @@ extern "C" {
 
 /* Copy routes in mode direct and in dispatch. The other modes have one route, in which a receiver puts rows into its
  * slots; with STREAMING it does so by such stores. All give the same result; each PE may choose its own. */
-#define NPUSHMEMX_MOE_COPY_AUTO 0 /* chosen by sizes and cache */
+#define NPUSHMEMX_MOE_COPY_AUTO                                              \
+    0 /* chosen by sizes and cache; a combine in mode direct copies no rows, \
+         where it can leave them in place (npushmemx_moe_combine) */
 #define NPUSHMEMX_MOE_COPY_STAGED \
     1 /* through the unified buffer, as on a device; in mode direct so are sums, if not quantized */
 #define NPUSHMEMX_MOE_COPY_ORDINARY 2 /* directly to the slot, ordinary stores */
@@ -190,7 +192,7 @@ typedef struct npushmemx_moe_plan {
     int32_t local_experts;
     int32_t first_expert; /* global number of local expert 0 */
     int32_t ranks;
-    int32_t copy;                /* the copy route of rows that return, never AUTO */
+    int32_t copy;                /* the copy route of rows that return and do not stay in place, never AUTO */
     int64_t rows;                /* of x */
     int64_t tokens;              /* of this PE: rows of out */
     const int32_t* offset_table; /* first row in x of the fragment (expert, rank) */
@@ -211,7 +213,7 @@ typedef struct npushmemx_moe_received {
 /* Flow control counters of this PE's combines, since create or reset. */
 typedef struct npushmemx_moe_traffic {
     uint64_t calls;   /* of combine */
-    uint64_t signals; /* mode direct: words stored, one per PE and call */
+    uint64_t signals; /* mode direct: words stored to announce rows, one per PE and call */
     uint64_t tails;   /* modes stream and chunked: words stored by the sender, one per batch of about 64 KiB of rows */
     uint64_t heads;   /* and by the receiver */
     uint64_t splits;  /* batches across a ring's end */
@@ -342,6 +344,12 @@ NPUSHMEM_API int npushmemx_moe_dispatch_cached(npushmemx_moe_t* handle, const vo
 /* Collective. x: [plan.rows, hidden] of input_type, out: [plan.tokens, hidden] of output_type, aligned to their
  * elements, in any memory; they must not overlap. Returns when out is complete and x may be changed; other PEs may
  * still be working.
+ *
+ * Fastest with x in symmetric memory, as that of npushmem_malloc or of the dispatch: if all ranks map each other's
+ * memory, they read the rows in x instead of receiving copies, with the same result. That holds for mode direct without
+ * an audit, copy AUTO, rows of at least 1024 bytes that the combine does not quantize, and without tables of
+ * npushmemx_moe_set_plan in another order. Each PE's x may be in either memory. The call then also waits until all
+ * ranks have read this PE's rows.
  *
  * A PE whose combine is rejected or fails, or whose dispatch fails (without being rejected), signals this to the
  * others: their calls of combine or dispatch that need it end with its code and reason. If several PEs fail at the same

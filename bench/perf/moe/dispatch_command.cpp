@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
 #include "bench/perf/moe/layer_command.hpp"
 #include "bench/perf/moe/layers.hpp"
 #include "bench/perf/moe/moe_reports.hpp"
@@ -35,6 +37,9 @@ private:
         Status counted = steps_.count(result_, case_, layer_->rows(), layer_->sent_rows(), plan.copy);
         if (!counted.ok()) return counted;
         result_.capacity = layer_->capacity();
+        const auto in_place = job_.allgather({layer_->stays_in_place() ? 1.0 : 0.0});
+        if (!in_place.ok()) return in_place.status();
+        result_.in_place = std::ranges::count(in_place.value(), 0.0) == 0;
         const bool per_rank = options_.rows == "rank";
         const moe::DispatchLayout layout(job_.pes(), per_rank ? job_.pes() : case_.workload.experts, moe::Rows{0},
                                          moe::Bytes{1}, per_rank ? case_.workload.top_k : 0);
@@ -120,12 +125,12 @@ private:
 
 class DispatchCommand final : public LayerCommand {
 public:
-    // The combine's two buffers, and x with the size of the hottest PE.
+    // The combine's two buffers, and x and the experts' rows with the size of the hottest PE.
     DispatchCommand()
         : LayerCommand("dispatch",
                        "Dispatch the tokens of one MoE layer and combine them; verify the result and compare the time "
                        "with memcpy",
-                       4) {}
+                       6) {}
 
     CLI::App* declare(CLI::App& program) override {
         CLI::App* app = LayerCommand::declare(program);

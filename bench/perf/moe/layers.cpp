@@ -228,10 +228,10 @@ std::optional<Difference> difference_in(const std::byte* row, std::int64_t colum
 Result<std::unique_ptr<RoundTripLayer>> RoundTripLayer::create(const Job& job, const CombineCase& c,
                                                                const CombineOptions& options, std::int64_t capacity) {
     std::unique_ptr<RoundTripLayer> layer(new RoundTripLayer(c, job.pe()));
-    if (options.slots == "fixed") capacity = NPUSHMEMX_MOE_FIXED_SLOTS;
     const auto needed = capacity != 0 ? Result<std::int64_t>(capacity) : max_rows(job, c);
     if (!needed.ok()) return needed.status();
-    layer->capacity_ = needed.value();
+    layer->max_rows_ = needed.value();
+    layer->capacity_ = options.slots == "fixed" ? NPUSHMEMX_MOE_FIXED_SLOTS : needed.value();
     if (Status status = layer->open(options); !status.ok()) return status;
     return layer;
 }
@@ -241,8 +241,15 @@ RoundTripLayer::~RoundTripLayer() { npushmemx_moe_destroy(handle_); }
 Status RoundTripLayer::open(const CombineOptions& options) {
     npushmemx_moe_config_t config = layer_config(case_, options);
     config.capacity = capacity_;
+    may_stay_ = config.mode == NPUSHMEMX_MOE_DIRECT && config.copy == NPUSHMEMX_MOE_COPY_AUTO && config.audit == 0 &&
+                moe::choose_in_place(moe::Bytes{static_cast<std::uint64_t>(case_.row_bytes())});
     per_rank_ = config.rows == NPUSHMEMX_MOE_ROW_PER_RANK;
     if (npushmemx_moe_create(&config, &handle_) != 0) return library_failure();
+    if (per_rank_) {
+        auto rows = make_symmetric<std::byte>(static_cast<std::size_t>(max_rows_ * case_.row_bytes()));
+        if (!rows.ok()) return rows.status();
+        y_ = std::move(rows).value();
+    }
     fill(0);
     if (Status s = dispatch(); !s.ok()) return s;
     run_experts();
@@ -280,6 +287,12 @@ Status RoundTripLayer::dispatch_cached() {
     return npushmemx_moe_dispatch_cached(handle_, in_.data(), per_rank_ ? nullptr : &x_) == 0 ? Status{} : failure();
 }
 
+bool RoundTripLayer::stays_in_place() const {
+    bool mapped = may_stay_;
+    for (int pe = 0; pe < npushmem_n_pes(); ++pe) mapped = mapped && npushmem_ptr(x(), pe) != nullptr;
+    return mapped;
+}
+
 // That have come, without gaps.
 std::int64_t RoundTripLayer::sent_rows() const {
     if (!per_rank_) return rows();
@@ -291,11 +304,10 @@ std::int64_t RoundTripLayer::sent_rows() const {
 void RoundTripLayer::run_experts() {
     if (!per_rank_) return;
     const auto row = static_cast<std::size_t>(case_.row_bytes());
-    y_.resize(static_cast<std::size_t>(plan_.rows) * row);
     for (std::size_t at = 0; at < static_cast<std::size_t>(plan_.rows); ++at) {
         if (received_.row_index[at] < 0) continue;
         const std::byte* source = static_cast<const std::byte*>(received_.x);
-        std::memcpy(y_.data() + at * row, source + static_cast<std::size_t>(received_.row_index[at]) * row, row);
+        std::memcpy(y_.get() + at * row, source + static_cast<std::size_t>(received_.row_index[at]) * row, row);
     }
 }
 

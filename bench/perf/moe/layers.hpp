@@ -98,12 +98,14 @@ public:
 
     // Values of the last dispatch.
     [[nodiscard]] const npushmemx_moe_plan_t& plan() const { return plan_; }
-    [[nodiscard]] const std::byte* x() const { return per_rank_ ? y_.data() : static_cast<const std::byte*>(x_); }
+    [[nodiscard]] const std::byte* x() const { return per_rank_ ? y_.get() : static_cast<const std::byte*>(x_); }
     // Rows of the experts, without gaps.
     [[nodiscard]] std::int64_t rows() const;
     [[nodiscard]] std::int64_t sent_rows() const;
     [[nodiscard]] std::size_t payload_bytes() const { return static_cast<std::size_t>(rows() * case_.row_bytes()); }
     [[nodiscard]] std::int64_t capacity() const { return capacity_; }
+    // True if the combine leaves this PE's rows in place.
+    [[nodiscard]] bool stays_in_place() const;
     // This PE's tokens, moved out: the last call on the layer.
     [[nodiscard]] std::vector<std::byte> take_in() { return std::move(in_); }
 
@@ -117,12 +119,14 @@ private:
     const CombineCase& case_;
     int pe_;
     std::int64_t capacity_ = 0;
+    std::int64_t max_rows_ = 0;  // of the experts of a PE
     bool per_rank_ = false;
+    bool may_stay_ = false;  // the configuration allows rows to stay in place
     npushmemx_moe_t* handle_ = nullptr;
     npushmemx_moe_plan_t plan_{};
     npushmemx_moe_received_t received_{};
     void* x_ = nullptr;
-    std::vector<std::byte> y_;  // one row per rank: the experts' rows
+    Symmetric<std::byte> y_;  // one row per rank: the experts' rows
     std::vector<std::byte> in_;
     std::vector<std::byte> out_;
 };

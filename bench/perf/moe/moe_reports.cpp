@@ -98,8 +98,8 @@ std::string combine_report(const CombineCase& c, const CombineOptions& options, 
                            const std::string& map, const std::string& nics) {
     return fmt::format("npushmem-perf combine: {} on {} PEs, mode {}\n\n", c.workload.name, result.pes, options.mode) +
            workload_section(c, options, result) + "\n" +
-           choices_section(copying_back(options, result.copy), map, nics) + "\n" + results_section(result) + "\n" +
-           verification_section(options, result);
+           choices_section(copying_back(options, result.copy, false), map, nics) + "\n" + results_section(result) +
+           "\n" + verification_section(options, result);
 }
 
 std::string combine_csv(const CombineResult& result) {
@@ -149,9 +149,10 @@ std::string results_section(const CombineCase& c, const DispatchResult& r) {
     text +=
         field("", "a token stays in a cache while it goes to one expert after another, so less is read than by memcpy");
     const double rows = std::accumulate(r.rows.begin(), r.rows.end(), 0.0);
+    const double copied = (r.in_place ? 1 : 3) * r.sent_rows;  // put there; put back and read again
     if (rows > 0)
         text += field("", fmt::format("without caches they read and write {:.2f} times the bytes of two copies",
-                                      (rows + 3 * r.sent_rows + 2 * r.tokens) / (4 * rows)));
+                                      (rows + copied + 2 * r.tokens) / (4 * rows)));
     if (!r.quantized_type.empty()) {
         const bench::Summary quantizing = bench::summarise(r.quantizing);
         const bench::Summary quantized = bench::summarise(r.quantized);
@@ -192,8 +193,9 @@ std::string dispatch_report(const CombineCase& c, const CombineOptions& options,
                "npushmem-perf dispatch: {} on {} PEs, mode {}, {}\n\n", c.workload.name, result.pes, options.mode,
                options.slots == "fixed" ? "fixed slots" : fmt::format("room for {} rows on each", result.capacity)) +
            workload_section(c, options, result) + "\n" +
-           choices_section(copying_there(options, result.copy) + copying_back(options, result.copy), map, nics) + "\n" +
-           results_section(c, result) + "\n" + verification_section(options, result);
+           choices_section(copying_there(options, result.copy) + copying_back(options, result.copy, result.in_place),
+                           map, nics) +
+           "\n" + results_section(c, result) + "\n" + verification_section(options, result);
 }
 
 std::string dispatch_csv(const DispatchResult& result) {

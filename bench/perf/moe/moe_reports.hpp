@@ -35,6 +35,7 @@ struct DispatchResult : PayloadResult {
     std::vector<double> quantization;  // of the tokens alone
     double control_bytes = 0;          // counts, slots and signals of a dispatch, by all PEs
     std::int64_t capacity = 0;
+    bool in_place = false;  // the combine leaves all rows in place
 };
 
 // The report for a reader. map, nics: the runtime's description of its choices.

@@ -93,7 +93,11 @@ std::string workload_section(const CombineCase& c, const CombineOptions& options
     return text;
 }
 
-std::string copying_back(const CombineOptions& options, std::int32_t copy) {
+std::string copying_back(const CombineOptions& options, std::int32_t copy, bool in_place) {
+    if (in_place)
+        return field("copying back",
+                     "none: rows stay in place, where their tokens' PEs read them (chosen by row size; all PEs map all "
+                     "memory)");
     if (options.mode == "direct")
         return field("copying back", copy_text(options, copy, "to their slots")) + field("", unmapped_rows);
     const char* chunks = options.mode == "chunked" ? ", 256 tokens of each PE at a time" : "";

@@ -20,8 +20,9 @@ std::string bytes_text(double bytes);
 std::string spread_text(const bench::Summary& s, double bytes);
 
 std::string workload_section(const CombineCase& c, const CombineOptions& options, const PayloadFacts& facts);
-// How rows are copied, from x to their tokens and from the tokens to x. copy: NPUSHMEMX_MOE_COPY_...
-std::string copying_back(const CombineOptions& options, std::int32_t copy);
+// How rows are copied, from x to their tokens and from the tokens to x. copy: NPUSHMEMX_MOE_COPY_... `in_place`: they
+// are not copied back.
+std::string copying_back(const CombineOptions& options, std::int32_t copy, bool in_place);
 std::string copying_there(const CombineOptions& options, std::int32_t copy);
 // map, nics: the runtime's description of its choices.
 std::string choices_section(const std::string& copying, const std::string& map, const std::string& nics);

@@ -69,6 +69,10 @@ constexpr CopyRoute choose_route(Bytes row, Bytes received) {
     return row >= Bytes{1024} && received > Bytes{4U << 20} ? CopyRoute::streaming : CopyRoute::direct;
 }
 
+// With short rows, the acknowledgements of the readers cost more than the copies. Measured: from 1 KiB on with one PE
+// per processor, and as early with several.
+constexpr bool choose_in_place(Bytes row) { return row >= Bytes{1024}; }
+
 // Mode of a combine.
 
 // direct: the sender puts each row into its slot at the receiver. stream: rows go through a ring per pair of ranks, and
@@ -118,6 +122,7 @@ struct CombineConfig {
     bool audit = false;                            // count the rows put into each slot, and check them after every call
     CopyRoute route = CopyRoute::direct;           // of rows that return; each rank's own choice
     CopyRoute dispatch_route = CopyRoute::direct;  // of rows that a dispatch brings; likewise
+    bool in_place = false;                         // let ranks read rows in x where they can; each rank's own choice
     std::chrono::nanoseconds timeout{0};           // of the wait for one rank; 0: the device's; each rank's own choice
 
     [[nodiscard]] Bytes row_bytes() const {
@@ -140,6 +145,10 @@ struct CombineConfig {
     }
     // True if rows go through rings.
     [[nodiscard]] bool streams() const { return mode != CombineMode::direct; }
+    // True if ranks may read rows in place, instead of receiving them (rows_in_place.hpp).
+    [[nodiscard]] bool allows_in_place() const {
+        return mode == CombineMode::direct && combine_type == NarrowType::none && !audit;
+    }
     // Tokens of a chunk, and chunks of a call.
     [[nodiscard]] Tokens chunk() const {
         const std::int64_t tokens = mode == CombineMode::chunked ? std::min(chunk_tokens, max_tokens) : max_tokens;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receiver of a combine in direct mode: waits until the rows of every source rank have arrived, then computes each
-// token's weighted sum.
+// The receiver of a combine in direct mode: waits until the rows of every source rank have arrived or are offered in
+// place, then computes each token's weighted sum.
 #pragma once
 
 #include <chrono>
@@ -10,6 +10,7 @@
 #include "core/moe/common/combine_config.hpp"
 #include "core/moe/common/reduce.hpp"
 #include "core/moe/common/slot_layout.hpp"
+#include "core/moe/direct/rows_in_place.hpp"
 #include "npushmem/npu/core.hpp"
 
 namespace npushmem::moe {
@@ -27,6 +28,7 @@ struct CombineReceive {
     Bytes out_row;
     Reduction reduction;
     std::chrono::nanoseconds timeout{0};  // per source; 0: the device's limit
+    ReadInPlace in_place;
 };
 
 struct TokenRange {
@@ -37,8 +39,8 @@ struct TokenRange {
 // Reduces this core's share of the tokens in `range`. All their rows are in their slots.
 void reduce_share(npu::Core& core, const CombineReceive& receive, const TokenRange& range);
 
-// Kernel, for any number of cores. Throws KernelError with the source rank that did not deliver, or whose signal has a
-// value that the protocol cannot produce.
+// Kernel, for any number of cores. Throws KernelError with the rank that did not deliver its rows, has not read those
+// of this one, or whose signal has a value that the protocol cannot produce.
 void moe_combine_receiver(npu::Core& core, const CombineReceive& receive);
 
 }  // namespace npushmem::moe

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sender of a combine in direct mode: a core takes the rows of a destination from x, puts each into its slot at the
-// receiver, and then sets one signal there.
+// receiver, and then sets one signal there. Or it offers x instead of putting rows (rows_in_place.hpp).
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,7 @@
 #include "core/moe/common/reduce.hpp"
 #include "core/moe/common/slot_layout.hpp"
 #include "core/moe/common/symmetric_memory.hpp"
+#include "core/moe/direct/rows_in_place.hpp"
 #include "npushmem/npu/core.hpp"
 
 namespace npushmem::moe {
@@ -50,6 +51,7 @@ struct CombineSend {
     SlotLayout layout{1, Rows{0}, Bytes{1}};
     std::uint64_t epoch = 0;
     CopyRoute route = CopyRoute::direct;
+    OfferInPlace in_place;  // if x is offered, no row is sent
 };
 
 // Fills the fields that follow from the plan and the layout; the caller sets x, region, epoch and the others. The

@@ -116,6 +116,8 @@ public:
 
     bool open() { return check_.equal("create", 0, npushmemx_moe_create(&config_, &handle_)); }
     [[nodiscard]] npushmemx_moe_t* handle() { return handle_; }
+    // Rows are copied there before a combine. `rows` must outlive the object.
+    void keep_rows_in(SymmetricRows& rows) { symmetric_ = &rows; }
 
     int dispatch(const LayoutCase& c, void** x) {
         std::vector<std::int32_t> ids;
@@ -185,7 +187,8 @@ public:
         }
         const std::vector<std::byte> of_rows = rows_of_experts(c, gradients_of_x);
         std::vector<std::byte> grad_in(out_bytes(c));
-        check_.equal("dispatch_backward", 0, npushmemx_moe_dispatch_backward(handle_, of_rows.data(), grad_in.data()));
+        check_.equal("dispatch_backward", 0,
+                     npushmemx_moe_dispatch_backward(handle_, address_of(of_rows), grad_in.data()));
         check_sums("grad_in", c, grad_in, false, gradients_of_x);
     }
 
@@ -234,10 +237,14 @@ private:
         return rows;
     }
 
+    // Of the rows, or of their copy in symmetric memory.
+    [[nodiscard]] const std::byte* address_of(const std::vector<std::byte>& rows) {
+        return symmetric_ == nullptr ? rows.data() : symmetric_->copy_of(rows.data(), rows.size());
+    }
     void combine(const LayoutCase& c) {
         const std::vector<std::byte> rows = rows_of_experts(c, experts_rows);
         std::vector<std::byte> out(out_bytes(c));
-        check_.equal("combine", 0, npushmemx_moe_combine(handle_, rows.data(), out.data()));
+        check_.equal("combine", 0, npushmemx_moe_combine(handle_, address_of(rows), out.data()));
         check_sums("out", c, out, true, experts_rows);
     }
     void check_sums(const char* what, const LayoutCase& c, const std::vector<std::byte>& rows, bool weighted,
@@ -309,6 +316,7 @@ private:
     npushmemx_moe_config_t config_;
     int me_;
     npushmemx_moe_t* handle_ = nullptr;
+    SymmetricRows* symmetric_ = nullptr;
 };
 
 inline Case case_of(std::uint64_t seed, int ranks) {

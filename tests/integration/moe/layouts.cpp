@@ -34,6 +34,26 @@ void test_shapes(Checker& check, const Job& job, std::uint64_t shapes) {
     check.no_error("shapes");
 }
 
+// Rows long enough to stay in place; those of the gradients, too.
+void test_rows_in_place(Checker& check, const Job& job) {
+    for (const std::int32_t rows : {NPUSHMEMX_MOE_ROW_PER_CHOICE, NPUSHMEMX_MOE_ROW_PER_RANK}) {
+        Case c = direct_case(12, job.npes, rows, 8, 4);
+        c.config.hidden = 600;
+        c.absent = 0.2;
+        c.config.copy = NPUSHMEMX_MOE_COPY_AUTO;
+        c.config.audit = 0;
+        SymmetricRows memory(c);
+        LayoutLayer layer(check, c, job.me);
+        if (!layer.open()) return;
+        layer.keep_rows_in(memory);
+        npushmemx_moe_layout_t* layout = layer.forward(pass_of(c, 0));
+        layer.forward(pass_of(c, 1));
+        layer.again(pass_of(c, 0), layout, false);
+        npushmemx_moe_layout_destroy(layout);
+    }
+    check.no_error("rows in place");
+}
+
 // Layouts of a layer with quantized rows, used in one without, with longer rows; after the first one is gone.
 void test_other_handle(Checker& check, const Job& job) {
     for (const std::int32_t rows : {NPUSHMEMX_MOE_ROW_PER_CHOICE, NPUSHMEMX_MOE_ROW_PER_RANK}) {
@@ -151,6 +171,7 @@ int main(int argc, char** argv) {
     const auto tests = [&](Checker& check, const Job& job) {
         test_shapes(check, job, shapes);
         test_other_handle(check, job);
+        test_rows_in_place(check, job);
         test_layout_refusals(check, job);
         test_threads(check, job);
         test_late_pe(check, job);

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <numeric>
@@ -71,12 +72,14 @@ public:
         config.top_k = top_k;
         config.mode = static_cast<std::int32_t>(seed % 3);
         config.rows = static_cast<std::int32_t>(seed / 3 % 2);
-        config.hidden = hidden;
+        config.hidden = hidden_;
         config.max_tokens = tokens;
         config.input_type = config.output_type = NPUSHMEMX_MOE_FLOAT;
-        config.audit = 1;
+        config.audit = in_place_ ? 0 : 1;
         config.capacity = std::int64_t{tokens} * top_k * ranks_;
         require(npushmemx_moe_create(&config, &handle_) == 0, "no layer");
+        if (in_place_)
+            symmetric_ = npushmem_malloc(static_cast<std::size_t>(config.capacity * hidden_) * sizeof(float));
         adopt_substitutes();
     }
     MaskedLayer(const MaskedLayer&) = delete;
@@ -105,7 +108,7 @@ public:
         std::vector<float> weights;
         std::vector<int> chosen;
         for (int token = 0; token < tokens; ++token) {
-            for (int column = 0; column < hidden; ++column) in.push_back(element(rank_, token, column));
+            for (int column = 0; column < hidden_; ++column) in.push_back(element(rank_, token, column));
             for (int choice = 0; choice < top_k; ++choice) {
                 chosen.push_back(expert(rank_, token, choice));
                 weights.push_back(weight(token, choice));
@@ -120,8 +123,9 @@ public:
                 return started == 0 ? npushmemx_moe_wait(handle_) : started;
             }) == Work::interrupted)
             return Work::interrupted;
+        if (in_place_) x = copy_of(x);
         run_experts(static_cast<float*>(x));
-        std::vector<float> out(tokens * hidden);
+        std::vector<float> out(static_cast<std::size_t>(tokens * hidden_));
         if (timed([&] { return npushmemx_moe_combine(handle_, x, out.data()); }) == Work::interrupted)
             return Work::interrupted;
         compare(out);
@@ -130,7 +134,6 @@ public:
 
 private:
     static constexpr int top_k = 3;
-    static constexpr int hidden = 24;
     static constexpr int tokens = 5;
 
     [[nodiscard]] int experts() const { return 2 * ranks_ + 1; }  // not a multiple of the ranks
@@ -172,6 +175,13 @@ private:
         return done;
     }
 
+    // In symmetric memory, also with one row per rank.
+    void* copy_of(const void* x) {
+        npushmemx_moe_plan_t plan;
+        require(npushmemx_moe_get_plan(handle_, &plan) == 0, "no plan");
+        return std::memcpy(symmetric_, x, static_cast<std::size_t>(plan.rows * hidden_) * sizeof(float));
+    }
+
     // Expert e multiplies its rows by e + 1. The rows of each rank must be the choices of its tokens, in order.
     void run_experts(float* x) const {
         npushmemx_moe_plan_t plan;
@@ -188,8 +198,8 @@ private:
                 const int token = slot / top_k;
                 if (substitutes_[static_cast<std::size_t>(expert(rank, token, slot % top_k))] != id) continue;
                 require(plan.slots[row] == static_cast<std::uint32_t>(slot), "a row has another slot");
-                for (int column = 0; column < hidden; ++column) {
-                    float& seen = x[row * hidden + column];
+                for (int column = 0; column < hidden_; ++column) {
+                    float& seen = x[row * hidden_ + column];
                     if (seen != element(rank, token, column))
                         complain(fmt::format("row {} of x, column {}: {}, not {}", row, column, seen,
                                              element(rank, token, column)));
@@ -203,21 +213,25 @@ private:
 
     void compare(const std::vector<float>& out) const {
         for (int token = 0; token < tokens; ++token)
-            for (int column = 0; column < hidden; ++column) {
+            for (int column = 0; column < hidden_; ++column) {
                 float expected = 0;
                 for (int choice = 0; choice < top_k; ++choice) {
                     const int id = substitutes_[static_cast<std::size_t>(expert(rank_, token, choice))];
                     if (id < 0) continue;
                     expected += weight(token, choice) * element(rank_, token, column) * static_cast<float>(id + 1);
                 }
-                const float seen = out[static_cast<std::size_t>(token * hidden + column)];
+                const float seen = out[static_cast<std::size_t>(token * hidden_ + column)];
                 if (seen != expected)
                     complain(fmt::format("token {}, column {}: {}, not {}", token, column, seen, expected));
             }
     }
 
     npushmemx_moe_t* handle_ = nullptr;
+    void* symmetric_ = nullptr;
     const std::uint64_t seed_;
+    // Rows long enough to stay in place, where all PEs map each other.
+    const bool in_place_ = seed_ % 3 == NPUSHMEMX_MOE_DIRECT && seed_ % 4 != 0;
+    const int hidden_ = in_place_ ? 260 : 24;
     const int ranks_ = npushmem_n_pes();
     const int rank_ = npushmem_my_pe();
     std::vector<bool> living_;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -170,6 +171,28 @@ inline npushmem_team_t team_of_parity(const Job& job) {
     return own;
 }
 
+// Symmetric memory for the rows of a case's experts. Creation and destruction are collective.
+class SymmetricRows {
+public:
+    // Enough for gaps before each fragment and each expert.
+    explicit SymmetricRows(const Case& c) {
+        const npushmemx_moe_config_t& config = c.config;
+        const std::int64_t gaps = config.experts * (c.ranks + std::max(config.expert_alignment, 1));
+        const std::int64_t rows = c.ranks * config.max_tokens * config.top_k + gaps;
+        memory_ = npushmem_malloc(static_cast<std::size_t>(rows * config.hidden) * bytes_of(config.input_type));
+    }
+    SymmetricRows(const SymmetricRows&) = delete;
+    SymmetricRows& operator=(const SymmetricRows&) = delete;
+    ~SymmetricRows() { npushmem_free(memory_); }
+
+    [[nodiscard]] std::byte* copy_of(const void* rows, std::size_t bytes) {
+        return static_cast<std::byte*>(std::memcpy(memory_, rows, bytes));
+    }
+
+private:
+    void* memory_;
+};
+
 // Ways to run a layer: the experts work on copies in place, or read the received rows by index; with calls that return
 // at once; with rows that came by other means; with tables of the program's own.
 enum class Way { copies, index, nbi, routing, tables };
@@ -198,9 +221,13 @@ public:
 
     bool open() { return check_.equal("create", 0, npushmemx_moe_create(&case_.config, &handle_)); }
     [[nodiscard]] npushmemx_moe_t* handle() { return handle_; }
+    // Rows are copied there before a combine. `rows` must outlive the object.
+    void keep_rows_in(SymmetricRows& rows) { symmetric_ = &rows; }
 
     void run(Way way) {
         if (!prepare(way)) return;
+        if (symmetric_ != nullptr)
+            rows_ = symmetric_->copy_of(rows_, static_cast<std::size_t>(plan_.rows) * row_bytes());
         out_.assign(static_cast<std::size_t>(tokens_ * case_.config.hidden) * bytes_of(case_.config.output_type),
                     std::byte{0xA5});
         const bool waits = way == Way::nbi;
@@ -380,6 +407,7 @@ private:
     std::vector<std::byte> out_;
     std::vector<std::byte> own_rows_;
     std::byte* rows_ = nullptr;  // of the experts
+    SymmetricRows* symmetric_ = nullptr;
     npushmemx_moe_t* handle_ = nullptr;
     npushmemx_moe_plan_t plan_{};
     npushmemx_moe_received_t received_{};

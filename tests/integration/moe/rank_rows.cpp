@@ -103,6 +103,35 @@ void test_teams(Checker& check, const Job& job) {
     check.no_error("teams");
 }
 
+// Rows long enough to stay in place, of all PEs and of teams.
+void test_rows_in_place(Checker& check, const Job& job) {
+    npushmem_team_t half = job.npes < 4 ? NPUSHMEM_TEAM_INVALID : team_of_parity(job);
+    for (const npushmem_team_t team : {NPUSHMEM_TEAM_WORLD, half}) {
+        if (team == NPUSHMEM_TEAM_INVALID) continue;
+        for (const std::int32_t type : {NPUSHMEMX_MOE_BF16, NPUSHMEMX_MOE_HALF, NPUSHMEMX_MOE_FLOAT}) {
+            Case c = case_of(8, npushmem_team_n_pes(team));
+            c.config.team = team;
+            c.config.experts = 2 * c.ranks + 1;
+            c.config.top_k = 4;
+            c.config.hidden = 1024 / static_cast<std::int64_t>(bytes_of(type)) + 5;
+            c.config.max_tokens = 9;
+            c.config.capacity = 9 * c.ranks;
+            c.config.input_type = type;
+            c.config.copy = NPUSHMEMX_MOE_COPY_AUTO;
+            c.config.audit = 0;
+            c.absent = 0.2;
+            c.crowded = false;
+            SymmetricRows rows(c);
+            RankLayer layer(check, c, npushmem_team_my_pe(team));
+            if (!layer.open()) return;
+            layer.keep_rows_in(rows);
+            for (const Way way : ways) layer.run(way);
+        }
+    }
+    npushmem_team_destroy(half);
+    check.no_error("rows in place");
+}
+
 void test_refusals(Checker& check, const Job& job) {
     npushmemx_moe_t* handle = nullptr;
     Case c = case_of(1, job.npes);
@@ -198,6 +227,7 @@ void rank_row_tests(Checker& check, const Job& job, std::uint64_t shapes) {
     test_shapes(check, job, shapes);
     test_ways(check, job);
     test_teams(check, job);
+    test_rows_in_place(check, job);
     test_refusals(check, job);
     test_refused_calls(check, job);
 }

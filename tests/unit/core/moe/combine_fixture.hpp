@@ -33,9 +33,14 @@ public:
     [[nodiscard]] CombineConfig& config() { return config_; }
     [[nodiscard]] Combine& engine() { return *engine_; }
     [[nodiscard]] const std::vector<std::byte>& out() const { return out_; }
-    [[nodiscard]] std::byte* x_data() { return x_.data(); }
+    [[nodiscard]] std::byte* x_data() { return symmetric_ != nullptr ? symmetric_ : x_.data(); }
     [[nodiscard]] std::byte* out_data() { return out_.data(); }
     void use_random_payload() { random_payload_ = true; }
+    // Collective: x lies in symmetric memory from now on.
+    void use_symmetric_x() {
+        const Rows rows = config_.slots() * static_cast<std::uint64_t>(memory().n_pes());
+        symmetric_ = memory().allocate(bytes_of(rows * 2, config_.row_bytes())).value();
+    }
 
     bool open() {
         auto made = Combine::create(config_, memory(), device());
@@ -59,13 +64,14 @@ public:
     void fill(std::uint64_t salt) {
         const CombinePlan& plan = engine_->plan();
         x_.assign(bytes_of(plan.rows, config_.row_bytes()).value(), std::byte{0x5A});
+        if (symmetric_ != nullptr) std::ranges::copy(x_, symmetric_);
         for (std::int32_t expert = 0; expert < plan.local_experts; ++expert) {
             for (std::int32_t rank = 0; rank < plan.ranks; ++rank) fill_fragment(plan, expert, rank, salt);
         }
         out_.assign(own_.tokens(config_.top_k) * out_row(), std::byte{0xA5});
     }
 
-    bool combine() { return succeeded(engine_->combine(x_.data(), out_.data())); }
+    bool combine() { return succeeded(engine_->combine(x_data(), out_.data())); }
 
     // Returns "" or the first element that differs from the reference.
     std::string first_difference(std::uint64_t salt) {
@@ -96,7 +102,7 @@ private:
         const Fragment fragment = plan.fragment(expert, rank);
         for (std::uint64_t row = fragment.first.value(); row < fragment.first.value() + fragment.count.value(); ++row) {
             const RowKey key{salt, rank, plan.slots[row], plan.first_expert + expert};
-            std::byte* target = x_.data() + bytes_of(Rows{row}, config_.row_bytes()).value();
+            std::byte* target = x_data() + bytes_of(Rows{row}, config_.row_bytes()).value();
             for (std::size_t c = 0; c < static_cast<std::size_t>(config_.hidden); ++c) {
                 write_element(config_.input, target + c * element_bytes(config_.input), value(key, c));
             }
@@ -118,6 +124,7 @@ private:
     RankRouting own_;
     bool random_payload_ = false;
     std::vector<std::byte> x_;
+    std::byte* symmetric_ = nullptr;
     std::vector<std::byte> out_;
 };
 

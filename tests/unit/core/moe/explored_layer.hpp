@@ -55,6 +55,7 @@ struct LayerCase {
     std::uint64_t combines = 1;  // that follow each dispatch
     bool fixed = false;          // slots of the dispatch
     bool cached = false;         // all dispatches but the first
+    bool in_place = false;       // rows are read in x
 
     [[nodiscard]] std::uint64_t tokens() const { return static_cast<std::uint64_t>(routing.tokens); }
     [[nodiscard]] std::uint64_t choices() const { return tokens() * static_cast<std::uint64_t>(routing.top_k); }
@@ -75,6 +76,7 @@ public:
               layer.fixed ? ExpertRows::fixed(1, static_cast<std::int64_t>(layer.choices())) : ExpertRows()),
           slot_layout_(layer.routing.ranks,
                        rows_of(Tokens{layer.chunk()}, static_cast<std::uint32_t>(layer.routing.top_k)), row),
+          in_place_layout_(layer.routing.ranks, layer.routing.experts),
           ring_layout_(layer.routing.ranks, row_ring_shape(row, Rows{layer.choices()}, Rows{layer.ring_rows}),
                        layer.place) {
         npu::CheckedJobConfig config{
@@ -114,6 +116,7 @@ private:
         dispatch_.emplace(*job_, routing_, dispatch_layout_);
         slots_ = job_->allocate<std::byte>(slot_layout_.total().value());
         rings_ = job_->allocate<std::byte>(ring_layout_.total().value());
+        if (case_.in_place) in_place_ = job_->allocate<std::byte>(in_place_layout_.total().value());
         in_ = job_->allocate<float>(case_.tokens() * columns);
     }
 
@@ -122,7 +125,28 @@ private:
         for (std::uint64_t token = 0; token < case_.tokens(); ++token)
             for (std::size_t c = 0; c < columns; ++c) job_->at(pe, in_)[token * columns + c] = value_in(pe, token, c);
         orders_.push_back(row_order(ids, placement(), slot_layout_.slots(), case_.chunks()));
+        if (case_.in_place) fill_in_place(pe, ids);
         out_.emplace_back(case_.tokens() * columns);
+    }
+
+    void fill_in_place(int pe, const std::vector<std::int32_t>& ids) {
+        const CombinePlan plan = build_combine_plan(views_of(routing_), placement(), pe).value();
+        const auto place = static_cast<std::uint64_t>(dispatch_of(pe, 1).x() - job_->at(pe, in_place_));
+        std::vector<std::byte>& offers = offers_.emplace_back(in_place_layout_.offer(ranks()).value());
+        for (int rank = 0; rank < ranks(); ++rank) {
+            std::byte* const offer = offers.data() + in_place_layout_.offer(rank).value();
+            std::memcpy(offer, &place, sizeof place);
+            for (int local = 0; local < plan.local_experts; ++local)
+                std::memcpy(offer + sizeof place + static_cast<std::size_t>(local) * sizeof(std::int32_t),
+                            &plan.offset_table[plan.entry(local, rank)], sizeof(std::int32_t));
+        }
+        std::vector<std::uint32_t> next(static_cast<std::size_t>(case_.routing.experts), 0);
+        std::vector<std::uint32_t>& numbers = numbers_.emplace_back();
+        for (const std::int32_t id : ids) numbers.push_back(id < 0 ? 0 : next[static_cast<std::size_t>(id)]++);
+    }
+
+    [[nodiscard]] InPlaceMemory in_place_of(int pe) {
+        return {case_.in_place ? job_->at(pe, in_place_) : nullptr, in_place_layout_};
     }
 
     [[nodiscard]] ExpertPlacement placement() const { return {case_.routing.experts, ranks()}; }
@@ -149,6 +173,8 @@ private:
         send.layout = slot_layout_;
         send.epoch = call;
         send.route = case_.route;
+        send.in_place.memory = in_place_of(pe);
+        if (case_.in_place) send.in_place.offers = offers_[static_cast<std::size_t>(pe)].data();
         return send;
     }
 
@@ -166,6 +192,10 @@ private:
         receive.out = reinterpret_cast<std::byte*>(out_[at].data());
         receive.out_row = row;
         receive.reduction = {nullptr, {columns, 0}, true, ElementType::float32, ElementType::float32};
+        if (!case_.in_place) return receive;
+        receive.in_place = {
+            in_place_of(pe), true, receive.experts, receive.weights, numbers_[at].data(), case_.routing.top_k,
+            placement(),     row};
         return receive;
     }
 
@@ -268,14 +298,18 @@ private:
     Routing routing_;
     DispatchLayout dispatch_layout_;
     SlotLayout slot_layout_;
+    InPlaceLayout in_place_layout_;
     RingLayout ring_layout_;
     std::unique_ptr<npu::CheckedJob> job_;
     std::optional<DispatchInJob> dispatch_;
     std::byte* slots_ = nullptr;
     std::byte* rings_ = nullptr;
+    std::byte* in_place_ = nullptr;
     float* in_ = nullptr;
     std::vector<RowOrder> orders_;
-    std::vector<std::vector<float>> out_;  // by PE
+    std::vector<std::vector<std::byte>> offers_;       // by PE
+    std::vector<std::vector<std::uint32_t>> numbers_;  // by PE
+    std::vector<std::vector<float>> out_;              // by PE
     bool begun_ = false;
     std::uint64_t compared_ = 0;
     std::string wrong_;

@@ -45,6 +45,15 @@ TEST(ExploredLayer, CombinesInARowNeedOneScheduleForEachRankThatIsAhead) {
     expect_all_schedules({.routing = four_rows, .combines = 2}, 3);
 }
 
+// The acknowledgements let no rank run ahead.
+TEST(ExploredLayer, RowsInPlace) {
+    for (const CaseShape& shape : {one_row, four_rows})
+        expect_all_schedules({.routing = shape, .route = CopyRoute::direct, .in_place = true}, 1);
+    expect_all_schedules({.routing = four_rows, .route = CopyRoute::direct, .cores = 2, .in_place = true}, 1);
+    expect_all_schedules({.routing = four_rows, .route = CopyRoute::direct, .combines = 3, .in_place = true}, 1);
+    expect_all_schedules({.routing = four_rows, .route = CopyRoute::direct, .layers = 2, .in_place = true}, 1);
+}
+
 // The experts of a cached dispatch have new rows at the places of the first one.
 TEST(ExploredLayer, CachedDispatches) {
     expect_all_schedules({.routing = four_rows, .layers = 2, .cached = true}, 1);
@@ -149,6 +158,17 @@ TEST(ExploredMistakes, ASignalThatNoFlagOrdersBehindTheRowsIsFound) {
 
 TEST(ExploredMistakes, ASignalBeforeTheRowsIsFound) {
     const CheckReport report = run(Mistake::signal_before_rows, "explore");
+    EXPECT_TRUE(has(report, Hazard::dma_race)) << report.text();
+}
+
+TEST(ExploredMistakes, RowsThatChangeBeforeAllRanksHaveReadThemAreFound) {
+    ExploredLayer layer({.routing = four_rows, .route = CopyRoute::direct, .combines = 2, .in_place = true});
+    const CheckReport report = layer.run([](Core& core, const CombineWork& work) {
+        CombineReceive receive = work.stream.receive;
+        receive.in_place.offered = false;  // so it waits for no acknowledgement
+        moe_combine_direct_sender(core, work.stream.send);
+        moe_combine_receiver(core, receive);
+    });
     EXPECT_TRUE(has(report, Hazard::dma_race)) << report.text();
 }
 

@@ -39,6 +39,16 @@ public:
         return true;
     }
     void close() { engine_.reset(); }
+    // Collective: the experts' rows lie in symmetric memory, or in private memory, from now on.
+    void use_symmetric_rows(bool symmetric) {
+        std::byte* const rows =
+            memory()
+                .allocate(bytes_of(Rows{static_cast<std::uint64_t>(config_.capacity)}, config_.row_bytes()))
+                .value();
+        private_.resize(
+            symmetric ? 0 : bytes_of(Rows{static_cast<std::uint64_t>(config_.capacity)}, config_.row_bytes()).value());
+        experts_memory_ = symmetric ? rows : private_.data();
+    }
     bool reset() { return succeeded(engine_->reset()); }
 
     // Sends the tokens of this PE; their elements are small whole numbers that follow from salt, PE, token and column.
@@ -132,6 +142,10 @@ private:
     bool use_rows(std::uint64_t salt) {
         const RankRows* received = salt % 2 == 1 ? engine_->combine().rank_rows() : nullptr;
         rows_ = received == nullptr ? engine_->expert_rows().value() : rows_by_index(received->source);
+        if (experts_memory_ != nullptr) {
+            const std::size_t bytes = bytes_of(plan().rows, config_.row_bytes()).value();
+            rows_ = static_cast<std::byte*>(std::memcpy(experts_memory_, rows_, bytes));
+        }
         return true;
     }
     [[nodiscard]] DispatchLayout layout() { return DispatchLayout::of(config_, memory().n_pes()); }
@@ -190,6 +204,8 @@ private:
     std::vector<std::byte> out_;
     std::byte* rows_ = nullptr;  // of the experts
     std::vector<std::byte> indexed_;
+    std::vector<std::byte> private_;
+    std::byte* experts_memory_ = nullptr;  // null: where the dispatch has left the rows
     std::uint64_t salt_ = 0;
 };
 
@@ -206,7 +222,9 @@ private:
         const DispatchLayout dispatch(pes, config.experts, Rows{static_cast<std::uint64_t>(config.capacity)},
                                       config.row_bytes());
         const std::uint64_t choices = static_cast<std::uint64_t>(config.capacity * config.top_k) * sizeof(Choice);
-        return 2 * (layout.total().value() + rings.total().value() + dispatch.total().value() + choices +
+        const Bytes rows =
+            aligned_up(bytes_of(Rows{static_cast<std::uint64_t>(config.capacity)}, config.row_bytes()), 128);
+        return 2 * (layout.total().value() + rings.total().value() + dispatch.total().value() + choices + rows.value() +
                     32 * config.slots().value() + 65536);
     }
 };
