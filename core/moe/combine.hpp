@@ -19,7 +19,7 @@ namespace npushmem::moe {
 
 struct CombineTraffic {
     std::uint64_t calls = 0;
-    std::uint64_t signals = 0;  // words stored in mode direct: one per PE and call
+    std::uint64_t signals = 0;  // words stored in mode direct to announce rows: one per PE and call
     std::uint64_t tails = 0;    // words stored by ring senders: one per batch
     std::uint64_t heads = 0;    // words stored by ring receivers: one per release
     std::uint64_t splits = 0;   // batches across a ring's end

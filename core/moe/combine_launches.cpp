@@ -82,7 +82,7 @@ void RoutedPlan::number_rows(RoutedRows& rows, const RankRouting& own) const {
     rows.choice_weights.assign(own.weights.begin(), own.weights.end());
     std::vector<std::uint32_t> next(static_cast<std::size_t>(config_.experts), 0);
     for (const std::int32_t expert : own.experts)
-        rows.numbers.push_back(expert < 0 ? 0 : next[static_cast<std::size_t>(expert)]++);
+        rows.rows_in_fragments.push_back(expert < 0 ? 0 : next[static_cast<std::size_t>(expert)]++);
 }
 
 void RoutedPlan::relate(RoutedRows& rows) const {
@@ -150,11 +150,16 @@ Status CombineLaunches::check_buffers(const CombineCall& call) const {
     const Extent in{"x", call.x, bytes_of(routing_.plan().rows, config_.row_bytes())};
     const Extent target{"out", call.out, bytes_of(Rows{routing_.tokens().value()}, output_row_bytes(config_))};
     const Extent slots{"the receive memory of this handle", blocks_.region(), blocks_.layout().total()};
+    const InPlaceMemory in_place = blocks_.in_place();
+    const Bytes offers = in_place.exists() ? in_place.layout.total() : Bytes{0};
     if (Status s = check_address(in, size_of(config_.input)); !s.ok()) return s;
     if (Status s = check_address(target, size_of(config_.output)); !s.ok()) return s;
     if (Status s = check_apart(in, target); !s.ok()) return s;
-    if (Status s = check_apart(in, slots); !s.ok()) return s;
-    return check_apart(target, slots);
+    for (const Extent& own : {slots, Extent{"the offers of this handle", in_place.block, offers}}) {
+        if (Status s = check_apart(in, own); !s.ok()) return s;
+        if (Status s = check_apart(target, own); !s.ok()) return s;
+    }
+    return {};
 }
 
 Status CombineLaunches::finish() {
@@ -207,7 +212,7 @@ npu::LaunchConfig CombineLaunches::launch_as(const char* name) const {
 
 void CombineLaunches::publish_readable_ranks() {
     const InPlaceMemory in_place = blocks_.in_place();
-    if (!in_place.any() || config_.route == CopyRoute::staged) return;  // staged sums are no trees
+    if (!in_place.exists() || config_.route == CopyRoute::staged) return;  // staged sums are no trees
     for (int rank = 0; rank < memory_.n_pes(); ++rank) {
         if (host_served_.empty() || host_served_[static_cast<std::size_t>(rank)] == 0)
             memory_.signal(in_place.word(in_place.layout.can_read(memory_.my_pe())), 1, rank);
@@ -217,14 +222,10 @@ void CombineLaunches::publish_readable_ranks() {
 // True if all ranks can read x where it is.
 bool CombineLaunches::can_offer(const std::byte* x) {
     const InPlaceMemory in_place = blocks_.in_place();
-    if (!config_.in_place || !in_place.any() || !host_served_.empty() || !routing_.rows()->is_ordered) return false;
-    const npu::Window window = device_.fabric().window();
-    const auto has = [&](const std::byte* at, Bytes size) {
-        const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(at) - window.base;
-        return first < window.bytes && size.value() <= window.bytes - first;
-    };
-    if (window.pe_count < memory_.n_pes() || !has(in_place.block, in_place.layout.total())) return false;
-    if (!has(x, bytes_of(routing_.plan().rows, config_.row_bytes()))) return false;
+    const Bytes size = bytes_of(routing_.plan().rows, config_.row_bytes());
+    if (!config_.in_place || !in_place.exists() || !host_served_.empty() || !routing_.rows()->is_ordered) return false;
+    if (size == Bytes{0} || !is_beside(in_place.block, x) || !is_beside(in_place.block, x + size.value() - 1))
+        return false;
     if (!all_can_read_) {
         all_can_read_ = true;
         for (int rank = 0; rank < memory_.n_pes(); ++rank)
@@ -235,14 +236,26 @@ bool CombineLaunches::can_offer(const std::byte* x) {
     return *all_can_read_;
 }
 
+// True if both lie at the same distance in the memory of each rank.
+bool CombineLaunches::is_beside(const std::byte* symmetric, const std::byte* other) const {
+    const npu::Fabric& fabric = device_.fabric();
+    for (int rank = 0; rank < memory_.n_pes(); ++rank) {
+        const auto* const there = static_cast<const std::byte*>(fabric.remote(symmetric, rank));
+        const auto* const other_there = static_cast<const std::byte*>(fabric.remote(other, rank));
+        if (other_there == nullptr || other_there - there != other - symmetric) return false;
+    }
+    return true;
+}
+
 // What this rank puts to each rank to offer x.
 const std::byte* CombineLaunches::offers_of(const std::byte* x) {
     const InPlaceMemory in_place = blocks_.in_place();
     const CombinePlan& plan = routing_.plan();
     const auto place = static_cast<std::uint64_t>(x - in_place.block);
-    offers_.resize(in_place.layout.offer(plan.ranks).value());
+    const std::size_t bytes = in_place.layout.offer_bytes().value();
+    offers_.resize(static_cast<std::size_t>(plan.ranks) * bytes);
     for (std::int32_t rank = 0; rank < plan.ranks; ++rank) {
-        std::byte* const offer = offers_.data() + in_place.layout.offer(rank).value();
+        std::byte* const offer = offers_.data() + static_cast<std::size_t>(rank) * bytes;
         std::memcpy(offer, &place, sizeof place);
         auto* const first_rows = reinterpret_cast<std::int32_t*>(offer + sizeof place);
         for (std::int32_t expert = 0; expert < plan.local_experts; ++expert)
@@ -254,12 +267,12 @@ const std::byte* CombineLaunches::offers_of(const std::byte* x) {
 ReadInPlace CombineLaunches::read_in_place(bool weighted) const {
     ReadInPlace read;
     read.memory = blocks_.in_place();
-    if (!read.memory.any()) return read;
+    if (!read.memory.exists()) return read;
     const RoutedRows& rows = *routing_.rows();
-    read.offered = left_in_place_;
+    read.offers_own_rows = left_in_place_;
     read.experts = rows.choices.data();
     read.weights = weighted ? rows.choice_weights.data() : ones_.data();
-    read.number = rows.numbers.data();
+    read.row_in_fragment = rows.rows_in_fragments.data();
     read.top_k = routing_.config().top_k;
     read.placement = routing_.placement();
     read.row = config_.row_bytes();

@@ -36,9 +36,9 @@ struct RoutedRows {
     std::vector<std::int32_t> experts;  // [tokens, top_k of CombineConfig::transport]
     std::vector<float> weights;         // same shape
     // For rows in place.
-    std::vector<float> choice_weights;   // [tokens, top_k]
-    std::vector<std::uint32_t> numbers;  // [tokens, top_k]: a choice's row, from the first one of its fragment on
-    bool is_ordered = true;              // by `plan`, as build_combine_plan orders rows inside a fragment
+    std::vector<float> choice_weights;             // [tokens, top_k]
+    std::vector<std::uint32_t> rows_in_fragments;  // [tokens, top_k]: from the first one of the choice's fragment on
+    bool is_ordered = true;                        // `plan` orders the rows of a fragment as build_combine_plan does
 };
 
 // Keeps routing, plan and order of arrival consistent: they always belong to the same tokens of all ranks. They come
@@ -141,6 +141,7 @@ private:
     Status prepare_rows(CombineSend& send, bool weighted);
     Status send_directly(const CombineSend& send);
     [[nodiscard]] bool can_offer(const std::byte* x);
+    [[nodiscard]] bool is_beside(const std::byte* symmetric, const std::byte* other) const;
     [[nodiscard]] const std::byte* offers_of(const std::byte* x);
     [[nodiscard]] ReadInPlace read_in_place(bool weighted) const;
     [[nodiscard]] CombineReceive receive_arguments(const CombineCall& call) const;
@@ -157,7 +158,7 @@ private:
     PrivateRows computed_;                   // rows to send
     PrivateRows floats_;                     // of sums that are quantized, a row for each core
     std::vector<std::byte> offers_;          // OfferInPlace::offers
-    std::optional<bool> all_can_read_;       // rows here, of all ranks; read in the first call
+    std::optional<bool> all_can_read_;       // true if every rank can read rows of this one
     std::vector<std::uint8_t> host_served_;  // per rank, 1: not mapped here, so the host sends to it; empty: all are
                                              // mapped
     bool left_in_place_ = false;             // rows of the last call

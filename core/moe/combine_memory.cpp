@@ -65,7 +65,7 @@ RingMemory CombineMemory::rings() const {
 
 void CombineMemory::clear() {
     std::memset(region_.data(), 0, layout_.buffer(0).value());
-    for (int rank = 0; in_place().any() && rank < ranks_; ++rank) *in_place().word(in_place_layout_.read(rank)) = 0;
+    for (int rank = 0; in_place().exists() && rank < ranks_; ++rank) *in_place().word(in_place_layout_.read(rank)) = 0;
     if (config_.streams()) std::memset(rings_.data(), 0, rings().layout.ring(0).value());
     std::ranges::fill(expected_, 0);
     if (config_.audit) std::memset(arrivals_.data(), 0, expected_.size() * sizeof(std::uint64_t));

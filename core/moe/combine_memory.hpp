@@ -14,9 +14,9 @@
 
 namespace npushmem::moe {
 
-// Owns the two buffers of slots, the rings of modes stream and chunked, and the counters of the audit. Between calls it
-// can check that no rank wrote where none may, and with an audit that every slot was written as often as the routing
-// requires.
+// Owns the two buffers of slots, the offers of rows in place, the rings of modes stream and chunked, and the counters
+// of the audit. Between calls it can check that no rank wrote where none may, and with an audit that every slot was
+// written as often as the routing requires.
 class CombineMemory {
 public:
     // Collective. Zeroed, with the canaries written. `config`: of the layer. `memory` must outlive the object.

@@ -147,43 +147,45 @@ struct Vector : FloatVectors<Lanes> {
     // one to eight rows; sixteen take twice the time.
     static constexpr std::size_t block_columns = 8 * lanes;
 
-    // Where a sum of rows is.
-    struct Position {
-        std::size_t first;
-        std::size_t columns;
-        std::size_t ahead;                  // from the block that is summed to the one that is loaded into the cache
+    // The block that is summed, and what is loaded into the cache meanwhile.
+    struct Progress {
+        std::size_t first;                  // column
+        std::size_t columns;                // of a row
+        std::size_t ahead;                  // columns from the block to the one that is loaded; at most a row
         std::span<const void* const> next;  // rows of the next sum
 
-        // The part of row i that is loaded meanwhile, or the beginning of the next sum's row.
+        // The part of row i that is loaded, or of the next sum's row.
         template <class Input>
-        [[gnu::always_inline]] const Input* soon(const void* row, std::size_t i) const {
+        [[gnu::always_inline]] const Input* load_address(const void* row, std::size_t i) const {
             const std::size_t column = first + ahead;
-            if (column < columns || i >= next.size()) return static_cast<const Input*>(row) + column;
-            return static_cast<const Input*>(next[i]) + (column - columns);
+            if (column < columns) return static_cast<const Input*>(row) + column;
+            if (i < next.size()) return static_cast<const Input*>(next[i]) + (column - columns);
+            return static_cast<const Input*>(row) + first;
         }
     };
 
     // Measured with AVX-512 on rows of 14 KB in memory: with two to sixteen rows up to a fifth faster than loading the
     // same block of all rows of the next sum. Without loads ahead, a sum takes about the time of its loads plus that of
     // its arithmetic.
-    static constexpr std::size_t columns_ahead(std::size_t rows) {
+    static constexpr std::size_t columns_ahead(std::size_t rows, std::size_t columns) {
         constexpr std::size_t blocks_of_all_rows = 40;
-        constexpr std::size_t least = 3;
-        return std::max(least, blocks_of_all_rows / std::max<std::size_t>(rows, 1)) * block_columns;
+        constexpr std::size_t min_blocks = 3;
+        const std::size_t blocks = std::max(min_blocks, blocks_of_all_rows / std::max<std::size_t>(rows, 1));
+        return std::min(blocks, columns / block_columns) * block_columns;
     }
 
     // Multiplies a block of row i by the weight, and calls take(v, two) for each two vectors.
     template <std::size_t vectors, class Input, class Output, class Take>
-    [[gnu::always_inline]] static void scale(const void* row, float weight, std::size_t i, const Position& at,
+    [[gnu::always_inline]] static void scale(const void* row, float weight, std::size_t i, const Progress& at,
                                              const Take& take) {
         const Input* const from = static_cast<const Input*>(row) + at.first;
-        const Input* const soon = at.template soon<Input>(row, i);
+        const Input* const ahead = at.template load_address<Input>(row, i);
 #pragma GCC unroll 16
         for (std::size_t v = 0; v < vectors; v += 2) {
             if constexpr (vectors * lanes == block_columns) {
 #pragma GCC unroll 4
                 for (std::size_t c = 0; c < 2 * lanes; c += 64 / sizeof(Input))
-                    __builtin_prefetch(soon + v * lanes + c, 0, 3);
+                    __builtin_prefetch(ahead + v * lanes + c, 0, 3);
             }
             Float two[2];
             load_two<Output>(two, from + v * lanes);
@@ -195,7 +197,7 @@ struct Vector : FloatVectors<Lanes> {
 
     template <std::size_t vectors, class Input, class Output>
     [[gnu::always_inline]] static void add_scaled(Float* sums, const void* row, float weight, std::size_t i,
-                                                  const Position& at) {
+                                                  const Progress& at) {
         scale<vectors, Input, Output>(row, weight, i, at, [&](std::size_t v, const Float* two) {
             sums[v] += two[0];
             sums[v + 1] += two[1];
@@ -224,13 +226,13 @@ struct Vector : FloatVectors<Lanes> {
     }
 
     template <std::size_t vectors, class Input, class Output>
-    [[gnu::always_inline]] static void add_up(Float* sums, const FlatRows& flat, const Position& at) {
+    [[gnu::always_inline]] static void add_up(Float* sums, const FlatRows& flat, const Progress& at) {
         for (std::size_t i = 0; i < flat.count; ++i)
             add_scaled<vectors, Input, Output>(sums, flat.rows[i], flat.weights[i], i, at);
     }
     // A part begins with its first row, not with 0: they differ in the sign of a zero, which the sum does not keep.
     template <std::size_t vectors, class Input, class Output>
-    [[gnu::always_inline]] static void add_up(Float* sums, const TreeRows& tree, const Position& at) {
+    [[gnu::always_inline]] static void add_up(Float* sums, const TreeRows& tree, const Progress& at) {
         std::size_t i = 0;
         for (const std::uint8_t end : tree.ends) {
             Float part[vectors];
@@ -248,9 +250,9 @@ struct Vector : FloatVectors<Lanes> {
         }
     }
 
-    // Sums one block, which stays in registers.
+    // Sums one block. With AVX-512 all of it stays in registers.
     template <std::size_t vectors, bool streaming, class Input, class Output, class Rows>
-    [[gnu::always_inline]] static void reduce_vectors(Output* target, const Rows& rows, const Position& at) {
+    [[gnu::always_inline]] static void reduce_vectors(Output* target, const Rows& rows, const Progress& at) {
         Float sums[vectors] = {};
         add_up<vectors, Input, Output>(sums, rows, at);
 #pragma GCC unroll 16
@@ -261,7 +263,7 @@ struct Vector : FloatVectors<Lanes> {
     template <bool streaming, class Input, class Output, class Rows>
     [[gnu::always_inline]] static void reduce(Output* target, const Rows& rows, std::size_t columns,
                                               const std::span<const void* const>& next) {
-        Position at{0, columns, columns_ahead(rows.size()), next};
+        Progress at{0, columns, columns_ahead(rows.size(), columns), next};
         for (; at.first + block_columns <= columns; at.first += block_columns)
             reduce_vectors<8, streaming, Input>(target, rows, at);
         for (; at.first + 2 * lanes <= columns; at.first += 2 * lanes)

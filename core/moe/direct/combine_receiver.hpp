@@ -36,7 +36,7 @@ struct TokenRange {
     Tokens end;  // exclusive
 };
 
-// Reduces this core's share of the tokens in `range`. All their rows are in their slots.
+// Reduces this core's share of the tokens in `range`. All their rows are in their slots or offered.
 void reduce_share(npu::Core& core, const CombineReceive& receive, const TokenRange& range);
 
 // Kernel, for any number of cores. Throws KernelError with the rank that did not deliver its rows, has not read those

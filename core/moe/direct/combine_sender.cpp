@@ -231,7 +231,7 @@ void copy_to(Core& core, const CombineSend& send, int destination, const Share& 
 }
 
 void announce(Core& core, const CombineSend& send, int destination) {
-    if (send.in_place.memory.any()) put_offer(core, send.in_place, destination);
+    if (send.in_place.memory.exists()) put_offer(core, send.in_place, send.epoch, destination);
     core.signal_set_on(own_signal(send, core.my_pe()), send.epoch, destination);
 }
 
@@ -269,7 +269,7 @@ void moe_combine_direct_sender(Core& core, const CombineSend& send) {
     send_to_all(
         core, send.num_ranks, send.route,
         [&](std::int32_t rank, const Share& share) {
-            if (!is_host_served(send, rank) && !send.in_place.any()) copy_to(core, send, rank, share);
+            if (!is_host_served(send, rank) && !send.in_place.is_offered()) copy_to(core, send, rank, share);
         },
         [&](std::int32_t rank) {
             if (!is_host_served(send, rank)) announce(core, send, rank);
@@ -280,7 +280,7 @@ void moe_combine_signal_abort(Core& core, const CombineSend& send) {
     for (std::int32_t rank = core.index(); rank < send.num_ranks; rank += core.count()) {
         if (is_host_served(send, rank)) continue;
         core.signal_add_on(own_signal(send, core.my_pe()), abort_bit, rank);
-        if (!send.in_place.memory.any()) continue;
+        if (!send.in_place.memory.exists()) continue;
         const InPlaceMemory& memory = send.in_place.memory;
         core.signal_add_on(memory.word(memory.layout.read(core.my_pe())), abort_bit, rank);
     }

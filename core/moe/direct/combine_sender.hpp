@@ -72,7 +72,8 @@ std::uint64_t* own_signal(const CombineSend& send, int rank);
 // share destinations when there are more cores than destinations.
 void moe_combine_direct_sender(npu::Core& core, const CombineSend& send);
 
-// Kernel: adds the abort bit to this rank's signal at every rank. Needs region, layout and num_ranks only.
+// Kernel: adds the abort bit to this rank's words at every mapped rank. Needs region, layout, num_ranks, host_served
+// and in_place.memory only.
 void moe_combine_signal_abort(npu::Core& core, const CombineSend& send);
 
 // For ranks whose memory is not mapped here: the host puts rows, and then the signal, to every rank that

@@ -37,10 +37,12 @@ public:
     [[nodiscard]] std::byte* out_data() { return out_.data(); }
     void use_random_payload() { random_payload_ = true; }
     // Collective: x lies in symmetric memory from now on.
-    void use_symmetric_x() {
+    std::byte* use_symmetric_x() {
         const Rows rows = config_.slots() * static_cast<std::uint64_t>(memory().n_pes());
-        symmetric_ = memory().allocate(bytes_of(rows * 2, config_.row_bytes())).value();
+        return symmetric_ = memory().allocate(bytes_of(rows * 2, config_.row_bytes())).value();
     }
+    // Null: in private memory.
+    void put_x_in(std::byte* symmetric) { symmetric_ = symmetric; }
 
     bool open() {
         auto made = Combine::create(config_, memory(), device());

@@ -56,6 +56,7 @@ struct LayerCase {
     bool fixed = false;          // slots of the dispatch
     bool cached = false;         // all dispatches but the first
     bool in_place = false;       // rows are read in x
+    bool alternates = false;     // those of rank 1 in odd calls only
 
     [[nodiscard]] std::uint64_t tokens() const { return static_cast<std::uint64_t>(routing.tokens); }
     [[nodiscard]] std::uint64_t choices() const { return tokens() * static_cast<std::uint64_t>(routing.top_k); }
@@ -132,19 +133,24 @@ private:
     void fill_in_place(int pe, const std::vector<std::int32_t>& ids) {
         const CombinePlan plan = build_combine_plan(views_of(routing_), placement(), pe).value();
         const auto place = static_cast<std::uint64_t>(dispatch_of(pe, 1).x() - job_->at(pe, in_place_));
-        std::vector<std::byte>& offers = offers_.emplace_back(in_place_layout_.offer(ranks()).value());
+        const std::size_t bytes = in_place_layout_.offer_bytes().value();
+        std::vector<std::byte>& offers = offers_.emplace_back(static_cast<std::size_t>(ranks()) * bytes);
         for (int rank = 0; rank < ranks(); ++rank) {
-            std::byte* const offer = offers.data() + in_place_layout_.offer(rank).value();
+            std::byte* const offer = offers.data() + static_cast<std::size_t>(rank) * bytes;
             std::memcpy(offer, &place, sizeof place);
             for (int local = 0; local < plan.local_experts; ++local)
                 std::memcpy(offer + sizeof place + static_cast<std::size_t>(local) * sizeof(std::int32_t),
                             &plan.offset_table[plan.entry(local, rank)], sizeof(std::int32_t));
         }
         std::vector<std::uint32_t> next(static_cast<std::size_t>(case_.routing.experts), 0);
-        std::vector<std::uint32_t>& numbers = numbers_.emplace_back();
-        for (const std::int32_t id : ids) numbers.push_back(id < 0 ? 0 : next[static_cast<std::size_t>(id)]++);
+        std::vector<std::uint32_t>& rows = rows_in_fragments_.emplace_back();
+        for (const std::int32_t id : ids) rows.push_back(id < 0 ? 0 : next[static_cast<std::size_t>(id)]++);
     }
 
+    // Rank 1 offers its rows in odd calls only if it alternates.
+    [[nodiscard]] bool offers(int pe, std::uint64_t call) const {
+        return case_.in_place && !(case_.alternates && pe == 1 && call % 2 == 0);
+    }
     [[nodiscard]] InPlaceMemory in_place_of(int pe) {
         return {case_.in_place ? job_->at(pe, in_place_) : nullptr, in_place_layout_};
     }
@@ -174,7 +180,7 @@ private:
         send.epoch = call;
         send.route = case_.route;
         send.in_place.memory = in_place_of(pe);
-        if (case_.in_place) send.in_place.offers = offers_[static_cast<std::size_t>(pe)].data();
+        if (offers(pe, call)) send.in_place.offers = offers_[static_cast<std::size_t>(pe)].data();
         return send;
     }
 
@@ -193,9 +199,14 @@ private:
         receive.out_row = row;
         receive.reduction = {nullptr, {columns, 0}, true, ElementType::float32, ElementType::float32};
         if (!case_.in_place) return receive;
-        receive.in_place = {
-            in_place_of(pe), true, receive.experts, receive.weights, numbers_[at].data(), case_.routing.top_k,
-            placement(),     row};
+        receive.in_place = {in_place_of(pe),
+                            offers(pe, call),
+                            receive.experts,
+                            receive.weights,
+                            rows_in_fragments_[at].data(),
+                            case_.routing.top_k,
+                            placement(),
+                            row};
         return receive;
     }
 
@@ -307,9 +318,9 @@ private:
     std::byte* in_place_ = nullptr;
     float* in_ = nullptr;
     std::vector<RowOrder> orders_;
-    std::vector<std::vector<std::byte>> offers_;       // by PE
-    std::vector<std::vector<std::uint32_t>> numbers_;  // by PE
-    std::vector<std::vector<float>> out_;              // by PE
+    std::vector<std::vector<std::byte>> offers_;                 // by PE
+    std::vector<std::vector<std::uint32_t>> rows_in_fragments_;  // by PE
+    std::vector<std::vector<float>> out_;                        // by PE
     bool begun_ = false;
     std::uint64_t compared_ = 0;
     std::string wrong_;

@@ -54,6 +54,19 @@ TEST(ExploredLayer, RowsInPlace) {
     expect_all_schedules({.routing = four_rows, .route = CopyRoute::direct, .layers = 2, .in_place = true}, 1);
 }
 
+// A rank that does not offer its rows waits for no reader, so it may offer them in the next call while the other rank
+// still reads the slots of this one.
+TEST(ExploredLayer, RowsThatAreOfferedInSomeCalls) {
+    for (const int cores : {1, 2})
+        expect_all_schedules({.routing = four_rows,
+                              .route = CopyRoute::direct,
+                              .cores = cores,
+                              .combines = 4,
+                              .in_place = true,
+                              .alternates = true},
+                             2);
+}
+
 // The experts of a cached dispatch have new rows at the places of the first one.
 TEST(ExploredLayer, CachedDispatches) {
     expect_all_schedules({.routing = four_rows, .layers = 2, .cached = true}, 1);
@@ -165,7 +178,7 @@ TEST(ExploredMistakes, RowsThatChangeBeforeAllRanksHaveReadThemAreFound) {
     ExploredLayer layer({.routing = four_rows, .route = CopyRoute::direct, .combines = 2, .in_place = true});
     const CheckReport report = layer.run([](Core& core, const CombineWork& work) {
         CombineReceive receive = work.stream.receive;
-        receive.in_place.offered = false;  // so it waits for no acknowledgement
+        receive.in_place.offers_own_rows = false;  // so it waits for no acknowledgement
         moe_combine_direct_sender(core, work.stream.send);
         moe_combine_receiver(core, receive);
     });

@@ -51,7 +51,8 @@ void expect_case(const InPlaceCase& c) {
         pe.use_symmetric_rows(c.symmetric(pe));
         for (int call = 0; call < c.calls; ++call) {
             ASSERT_NO_FATAL_FAILURE(expect_layer(pe, routing, static_cast<std::uint64_t>(call)));
-            ASSERT_EQ(pe.engine().combine().left_in_place(), c.stays(pe)) << "PE " << pe.pe() << ", call " << call;
+            const bool stays = c.stays(pe) && pe.plan().rows > Rows{0};
+            EXPECT_EQ(pe.engine().combine().left_in_place(), stays) << "PE " << pe.pe() << ", call " << call;
         }
     });
 }
@@ -134,7 +135,6 @@ TEST(RowsInPlace, CopiesRowsWhereTheyCannotStay) {
         expect_case(changed);
     };
     expect_with("audit", [](InPlaceCase& changed) { changed.config.audit = true; });
-    expect_with("no window", [](InPlaceCase& changed) { changed.window = false; });
     expect_with("mode stream", [](InPlaceCase& changed) { changed.config.mode = CombineMode::stream; });
     expect_with("mode chunked", [](InPlaceCase& changed) { changed.config.mode = CombineMode::chunked; });
     expect_with("private memory",
@@ -143,11 +143,36 @@ TEST(RowsInPlace, CopiesRowsWhereTheyCannotStay) {
     expect_with("staged sums of a rank", [](InPlaceCase& changed) {
         changed.prepare = [](LayerPe& pe) { pe.config().route = pe.pe() == 1 ? CopyRoute::staged : CopyRoute::direct; };
     });
-    expect_with("a rank without a map", [](InPlaceCase& changed) {
+    expect_with("rows of ranks that do not map all others", [](InPlaceCase& changed) {
         changed.prepare = [](LayerPe& pe) {
             if (pe.pe() != 1) pe.fabric().unmap(2 - pe.pe());
         };
+        changed.stays = [](const LayerPe& pe) { return pe.pe() == 1; };
         changed.window = false;
+    });
+}
+
+TEST(RowsInPlace, NeedNoWindowOverTheRanks) {
+    const CaseShape shape{3, 6, 4, 6, 46, 0.0};
+    expect_case({.shape = shape, .config = in_place(shape, 40, RowsPer::rank), .window = false});
+}
+
+// Ranks choose anew in each call, without anything between the calls.
+TEST(RowsInPlace, RowsOfSomeCallsOnly) {
+    const CaseShape shape{3, 6, 2, 5, 51};
+    const Routing routing = random_routing(shape);
+    CombineFixture bench(shape.ranks, in_place(config_for(shape, 20)), 20, true, 1 << 20);
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        std::byte* const symmetric = pe.use_symmetric_x();
+        for (std::uint64_t call = 0; call < 60; ++call) {
+            const bool stays = (call / 2 + static_cast<std::uint64_t>(pe.pe())) % 2 == 0;
+            pe.put_x_in(stays ? symmetric : nullptr);
+            pe.fill(call);
+            ASSERT_TRUE(pe.combine()) << pe.error();
+            ASSERT_EQ(pe.first_difference(call), "");
+            ASSERT_EQ(pe.engine().left_in_place(), stays);
+        }
     });
 }
 
@@ -241,9 +266,11 @@ TEST(RowsInPlace, ARefusedCallOfOneRankEndsTheCallsOfAllUntilAReset) {
 // The receiver of rank 0 of two, whose own rows stay in place. Rank 1's rows have arrived.
 class WaitingReader {
 public:
-    // `word`: what rank 1 has stored as its acknowledgement.
-    Status run(std::uint64_t word) {
-        constexpr std::uint64_t epoch = 5;
+    static constexpr std::uint64_t epoch = 5;
+
+    // `word`: what rank 1 has stored as its acknowledgement. `signal`: what it has stored to announce its rows.
+    // `offers`: it offers them.
+    Status run(std::uint64_t word, std::uint64_t signal = epoch, bool offers = false) {
         const fakes::ThreadFabric fabric(world_, 0);
         const auto device = std::move(npu::Device::create({}, fabric)).value();
         std::fill_n(world_.base(0), world_.part(), std::byte{0});
@@ -254,10 +281,11 @@ public:
         receive.num_ranks = 2;
         receive.timeout = std::chrono::milliseconds(50);
         receive.in_place.memory = {world_.base(0) + layout_.total().value(), in_place_};
-        receive.in_place.offered = true;
-        for (int rank = 0; rank < 2; ++rank)
-            std::memcpy(world_.base(0) + layout_.signal(rank).value(), &epoch, sizeof epoch);
-        *receive.in_place.memory.word(in_place_.offer(0)) = 64;
+        receive.in_place.offers_own_rows = true;
+        std::memcpy(world_.base(0) + layout_.signal(0).value(), &epoch, sizeof epoch);
+        std::memcpy(world_.base(0) + layout_.signal(1).value(), &signal, sizeof signal);
+        *receive.in_place.memory.word(in_place_.offer(epoch, 0)) = 64;
+        if (offers) *receive.in_place.memory.word(in_place_.offer(epoch, 1)) = 64;
         *receive.in_place.memory.word(in_place_.read(0)) = epoch;
         *receive.in_place.memory.word(in_place_.read(1)) = word;
         const Status launched = npu::launch(device->default_stream(), 2, moe_combine_receiver, receive);
@@ -277,22 +305,65 @@ TEST(RowsInPlace, WaitsForTheReaders) {
     const Status late = reader.run(4);
     EXPECT_EQ(late.code(), Code::timeout);
     EXPECT_THAT(late.message(), AllOf(HasSubstr("rank 0 waits until its rows have been read by rank 1"),
-                                      HasSubstr("last finished call is 4")));
+                                      HasSubstr("has read rows here until call 4")));
     const Status aborted = reader.run(4 | abort_bit);
     EXPECT_EQ(aborted.code(), Code::aborted);
     EXPECT_THAT(aborted.message(), HasSubstr("rank 1 has aborted"));
-    EXPECT_EQ(reader.run(7).code(), Code::protocol);
+    EXPECT_EQ(reader.run(6).code(), Code::protocol) << "it cannot read what is not offered yet";
+}
+
+// It may have changed its rows while they were read.
+TEST(RowsInPlace, RejectsRowsOfARankThatHasAborted) {
+    WaitingReader reader;
+    EXPECT_TRUE(reader.run(5, 5, true).ok());
+    EXPECT_TRUE(reader.run(5, 5 | abort_bit, false).ok()) << "copied rows are complete";
+    const Status aborted = reader.run(5, 5 | abort_bit, true);
+    EXPECT_EQ(aborted.code(), Code::aborted);
+    EXPECT_THAT(aborted.message(), HasSubstr("rank 1 has aborted"));
+}
+
+// In the words that others wait for, which a reset clears.
+TEST(RowsInPlace, AnAbortReachesTheRanksThatWaitForReaders) {
+    const CaseShape shape{2, 4, 2, 5, 50};
+    const CombineConfig config = in_place(config_for(shape, 20));
+    fakes::ThreadWorld world(2, 1 << 16);
+    world.run([&](int pe) {
+        fakes::ThreadMemory memory(world, pe);
+        const fakes::ThreadFabric fabric(world, pe);
+        const auto device = std::move(npu::Device::create({}, fabric)).value();
+        auto blocks = CombineMemory::allocate(config, memory);
+        ASSERT_TRUE(blocks.ok());
+        const InPlaceMemory in_place = blocks.value().in_place();
+        for (int rank = 0; rank < 2; ++rank) *in_place.word(in_place.layout.can_read(rank)) = 1;
+        world.barrier();
+        CombineSend send;
+        send.num_ranks = 2;
+        send.region = blocks.value().region();
+        send.layout = blocks.value().layout();
+        send.in_place.memory = in_place;
+        ASSERT_TRUE(npu::launch(device->default_stream(), 2, moe_combine_signal_abort, send).ok());
+        ASSERT_TRUE(device->default_stream().synchronize().ok());
+        world.barrier();
+        for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(*in_place.word(in_place.layout.read(rank)), abort_bit);
+        blocks.value().clear();
+        for (int rank = 0; rank < 2; ++rank) {
+            EXPECT_EQ(*in_place.word(in_place.layout.read(rank)), 0U);
+            EXPECT_EQ(*in_place.word(in_place.layout.can_read(rank)), 1U);
+        }
+        world.barrier();
+    });
 }
 
 TEST(RowsInPlace, LayoutOfTheMemory) {
     // 3 ranks, 10 experts: at most 4 on a rank.
     constexpr InPlaceLayout layout(3, 10);
     EXPECT_EQ(layout.offer_bytes(), Bytes{128});
-    EXPECT_EQ(layout.offer(2), Bytes{256});
-    EXPECT_EQ(layout.read(0), Bytes{384});
-    EXPECT_EQ(layout.read(2), Bytes{640});
-    EXPECT_EQ(layout.can_read(2), Bytes{648});
-    EXPECT_EQ(layout.total(), Bytes{768});
+    EXPECT_EQ(layout.offer(6, 2), Bytes{256});
+    EXPECT_EQ(layout.offer(7, 2), Bytes{640});
+    EXPECT_EQ(layout.read(0), Bytes{768});
+    EXPECT_EQ(layout.read(2), Bytes{1024});
+    EXPECT_EQ(layout.can_read(2), Bytes{1032});
+    EXPECT_EQ(layout.total(), Bytes{1152});
     EXPECT_EQ(InPlaceLayout(2, 256).offer_bytes(), Bytes{640}) << "8 + 128 * 4 bytes, in whole lines";
 }
 
