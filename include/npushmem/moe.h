@@ -225,9 +225,11 @@ typedef struct npushmemx_moe_traffic {
  * consecutive calls need neither clearing nor a barrier between them; in modes stream and chunked also the rings; with
  * a capacity also that many rows of the dispatch, with fixed slots twice local_experts * ranks * max_tokens rows, or
  * with one row per rank twice ranks * max_tokens. If the dispatch quantizes, create also takes private memory for
- * max_tokens quantized rows. Combines that send sums or quantized rows staged, or to PEs whose memory is not mapped,
- * also take private memory for the rows they send, and for quantized sums a row of floats for each core; it
- * grows as needed, and without it a combine fails with NPUSHMEM_E_MEMORY. On failure *handle is NULL, on every PE. */
+ * max_tokens quantized rows. A layer in mode direct without an audit and without combine_type takes up to 400 + 8 *
+ * local_experts bytes more for each rank. Combines that send sums or quantized rows staged, or to PEs
+ * whose memory is not mapped, also take private memory for the rows they send, and for quantized sums a row of floats
+ * for each core; it grows as needed, and without it a combine fails with NPUSHMEM_E_MEMORY. On failure *handle is NULL,
+ * on every PE. */
 NPUSHMEM_API int npushmemx_moe_create(const npushmemx_moe_config_t* config, npushmemx_moe_t** handle);
 
 /* Collective. Sets the routing of this PE's tokens, 0 to max_tokens of them: expert_ids and weights [tokens, top_k],
@@ -345,11 +347,12 @@ NPUSHMEM_API int npushmemx_moe_dispatch_cached(npushmemx_moe_t* handle, const vo
  * elements, in any memory; they must not overlap. Returns when out is complete and x may be changed; other PEs may
  * still be working.
  *
- * Fastest with x in symmetric memory, as that of npushmem_malloc or of the dispatch: if all ranks map each other's
- * memory, they read the rows in x instead of receiving copies, with the same result. That holds for mode direct without
- * an audit, copy AUTO, rows of at least 1024 bytes that the combine does not quantize, and without tables of
- * npushmemx_moe_set_plan in another order. Each PE's x may be in either memory. The call then also waits until all
- * ranks have read this PE's rows.
+ * Fastest with x in symmetric memory (npushmem_malloc): if all ranks map x, they read its rows there instead of
+ * receiving copies, with the same result. That holds for mode direct without an audit, if copy is AUTO on this PE and
+ * STAGED on none, for rows of at least 1024 bytes that the combine does not quantize, and without tables of
+ * npushmemx_moe_set_plan in another order. The *x of a dispatch is such memory with one row per choice; with one row
+ * per rank it is a private copy. Each PE decides for its own x in each call. The call then also waits until all ranks
+ * have read this PE's rows, and fails if one of them fails or dies before.
  *
  * A PE whose combine is rejected or fails, or whose dispatch fails (without being rejected), signals this to the
  * others: their calls of combine or dispatch that need it end with its code and reason. If several PEs fail at the same
