@@ -186,7 +186,8 @@ public:
     ~SymmetricRows() { npushmem_free(memory_); }
 
     [[nodiscard]] std::byte* copy_of(const void* rows, std::size_t bytes) {
-        return static_cast<std::byte*>(std::memcpy(memory_, rows, bytes));
+        std::copy_n(static_cast<const std::byte*>(rows), bytes, static_cast<std::byte*>(memory_));
+        return static_cast<std::byte*>(memory_);
     }
 
 private:

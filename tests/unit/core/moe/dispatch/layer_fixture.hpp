@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -144,7 +145,8 @@ private:
         rows_ = received == nullptr ? engine_->expert_rows().value() : rows_by_index(received->source);
         if (experts_memory_ != nullptr) {
             const std::size_t bytes = bytes_of(plan().rows, config_.row_bytes()).value();
-            rows_ = static_cast<std::byte*>(std::memcpy(experts_memory_, rows_, bytes));
+            std::copy_n(rows_, bytes, experts_memory_);
+            rows_ = experts_memory_;
         }
         return true;
     }
