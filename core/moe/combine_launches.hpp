@@ -118,8 +118,8 @@ public:
 
     // Rejects buffers that the call cannot use.
     [[nodiscard]] Status check_buffers(const CombineCall& call) const;
-    // Tells the ranks from which this one can read rows in place. Call it between two barriers after the allocation of
-    // the memory.
+    // Informs the ranks from which this one can read rows in place. Call it between two barriers after the allocation
+    // of the memory.
     void publish_readable_ranks();
     // Waits for no other rank.
     Status start(const CombineCall& call);

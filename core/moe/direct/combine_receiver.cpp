@@ -43,10 +43,13 @@ std::uint64_t await_call(Core& core, const CombineReceive& receive, const CallWo
     return call;
 }
 
+const std::uint64_t* signal_of(const CombineReceive& receive, int rank) {
+    return reinterpret_cast<const std::uint64_t*>(receive.region + receive.layout.signal(rank).value());
+}
+
 void await_rows(Core& core, const CombineReceive& receive, int rank) {
-    const auto* word = reinterpret_cast<const std::uint64_t*>(receive.region + receive.layout.signal(rank).value());
     const std::uint64_t call =
-        await_call(core, receive, {word, rank, "for the rows of", "whose last finished call is"});
+        await_call(core, receive, {signal_of(receive, rank), rank, "for the rows of", "whose last finished call is"});
     // See slot_layout.hpp: a source cannot be more than one call ahead of a rank that it needs a signal from.
     if (call <= receive.epoch + 1) return;
     throw KernelError(Code::protocol,
@@ -85,13 +88,12 @@ void check_offered_rows(Core& core, const CombineReceive& receive, const Offers&
     // Acquire: orders the reads of the rows before those of the words.
     std::atomic_thread_fence(std::memory_order_acquire);
     for_each_rank(core, receive, [&](int rank) {
-        const auto* word = reinterpret_cast<const std::uint64_t*>(receive.region + receive.layout.signal(rank).value());
-        if (offers.has(rank) && is_aborted(core.signal_fetch(word))) throw_aborted(receive, rank);
+        if (offers.has(rank) && is_aborted(core.signal_fetch(signal_of(receive, rank)))) throw_aborted(receive, rank);
     });
 }
 
-// Tells the ranks that have offered their rows that this one has read them, and waits until all ranks have read those
-// that this one has offered.
+// Acknowledges the rows of the ranks that have offered theirs, and waits until all ranks have read those that this one
+// has offered.
 void acknowledge(Core& core, const CombineReceive& receive, const Offers& offers) {
     const InPlaceMemory& memory = receive.in_place.memory;
     for_each_rank(core, receive, [&](int rank) {
