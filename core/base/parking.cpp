@@ -24,6 +24,12 @@ timespec timespec_of(std::chrono::nanoseconds time) {
 
 std::chrono::nanoseconds SystemWaitOs::now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
+std::chrono::nanoseconds SystemWaitOs::run_time() {
+    timespec time{};
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
+}
+
 void SystemWaitOs::yield() { sched_yield(); }
 
 void SystemWaitOs::sleep(std::chrono::nanoseconds time) {

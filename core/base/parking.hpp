@@ -29,7 +29,10 @@ public:
 
     // Monotonic, from an arbitrary origin.
     virtual std::chrono::nanoseconds now() = 0;
-    // Lets another runnable thread of this core run first.
+    // Returns the time for which this thread has run, from an arbitrary origin.
+    virtual std::chrono::nanoseconds run_time() = 0;
+    // Lets another runnable thread of this core run first. The kernel may let this one go on: Linux does, while it is
+    // owed time.
     virtual void yield() = 0;
     // Sleeps at least this long, unless a signal arrives.
     virtual void sleep(std::chrono::nanoseconds time) = 0;
@@ -44,6 +47,7 @@ std::uint32_t wake_sleepers_on(std::uint32_t* word, std::uint32_t count);
 class SystemWaitOs final : public WaitOs {
 public:
     std::chrono::nanoseconds now() override;
+    std::chrono::nanoseconds run_time() override;
     void yield() override;
     void sleep(std::chrono::nanoseconds time) override;
     void sleep_on(std::uint32_t* word, std::uint32_t expected, std::chrono::nanoseconds longest) override;

@@ -8,6 +8,7 @@
 //
 // Where the writer can wake the sleeper (see Parking), the sleep lasts until it does, unless the Parking limits it.
 // Otherwise the budget limits it, and after that a hundredth of the time waited so far, up to 250 ms.
+// Where PEs outnumber cores, a wait that a writer can wake sleeps as soon as its yields let no other thread run.
 #pragma once
 
 #include <atomic>
@@ -152,8 +153,9 @@ public:
     // For callers with a polling loop of their own: yields when PEs outnumber cores, because the awaited PE may be
     // waiting for this core.
     void yield_if_oversubscribed() const {
-        if (budget_.spin_for == std::chrono::nanoseconds::zero()) os_.yield();
+        if (is_oversubscribed()) os_.yield();
     }
+    [[nodiscard]] bool is_oversubscribed() const { return budget_.spin_for == std::chrono::nanoseconds::zero(); }
 
     [[nodiscard]] const WaitBudget& budget() const { return budget_; }
     // Adds to the count of woken sleepers.
@@ -220,6 +222,8 @@ private:
     // is dead.
     bool check_clock();
     void advance();
+    // Returns whether the last yields let no other thread run, where PEs outnumber cores and a writer wakes the wait.
+    [[nodiscard]] bool yields_in_vain();
     void report_to_observer();
     bool check_deadline();
     bool check_liveness();
@@ -239,6 +243,9 @@ private:
     std::optional<std::chrono::nanoseconds> started_;
     std::chrono::nanoseconds now_{0};
     std::chrono::nanoseconds stage_began_{0};
+    // When the yields began that are judged next, and for how long the thread had run then.
+    std::chrono::nanoseconds yields_from_{0};
+    std::chrono::nanoseconds ran_before_{0};
     std::chrono::nanoseconds next_sleep_;
     std::chrono::nanoseconds next_liveness_check_{0};
     std::chrono::nanoseconds liveness_check_interval_;

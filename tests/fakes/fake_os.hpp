@@ -43,6 +43,10 @@ public:
         time_ += clock_cost;
         return time_;
     }
+    std::chrono::nanoseconds run_time() override {
+        if (on_run_time) on_run_time();
+        return is_kept_running ? time_ : std::chrono::nanoseconds{0};
+    }
     void yield() override {
         ++yields;
         time_ += yield_cost;
@@ -61,10 +65,12 @@ public:
 
     std::chrono::nanoseconds clock_cost{500};
     std::chrono::nanoseconds yield_cost{1000};
+    bool is_kept_running = false;  // the kernel runs no other thread on a yield
     std::uint64_t yields = 0;
     std::vector<std::chrono::nanoseconds> sleeps;
     std::function<void()> on_yield;
     std::function<void()> on_sleep;
+    std::function<void()> on_run_time;
 
 private:
     std::chrono::nanoseconds time_{1'000'000};

@@ -25,6 +25,7 @@ constexpr std::chrono::seconds too_long{30};
 class SoundSleep final : public WaitOs {
 public:
     std::chrono::nanoseconds now() override { return os_.now(); }
+    std::chrono::nanoseconds run_time() override { return os_.run_time(); }
     void yield() override { os_.yield(); }
     void sleep(std::chrono::nanoseconds time) override { os_.sleep(time); }
     void sleep_on(std::uint32_t* word, std::uint32_t expected, std::chrono::nanoseconds) override {

@@ -310,6 +310,46 @@ TEST_F(Wait, AParkedWaiterWithoutPesSleepsLong) {
     EXPECT_THAT(os.sleeps, Each(nanoseconds(250ms)));
 }
 
+constexpr WaitBudget long_crowded_budget{.polls = 0, .spin_for = 0us, .yield_for = 500us};
+
+// Returns how long the wait has yielded when it first sleeps.
+nanoseconds time_to_first_sleep(FakeWaitOs& os, const WaitBudget& budget, Parking* parking) {
+    WaitCounters counters;
+    const Waiter waiter(budget, os, counters);
+    const nanoseconds begin = os.time();
+    nanoseconds slept_at{0};
+    os.on_sleep = [&] { slept_at = slept_at == 0ns ? os.time() - os.sleeps.front() : slept_at; };
+    EXPECT_EQ(waiter.until([&] { return !os.sleeps.empty(); }, {.parking = parking}), Code::ok);
+    return slept_at - begin;
+}
+
+TEST_F(Wait, AParkedWaiterSleepsEarlyWhenYieldsDoNotFreeTheCore) {
+    TimingParking parking;
+    os.is_kept_running = true;
+    EXPECT_LE(time_to_first_sleep(os, long_crowded_budget, &parking), nanoseconds(150us));
+}
+
+TEST_F(Wait, AParkedWaiterYieldsForTheWholeBudgetWhileOthersRun) {
+    TimingParking parking;
+    EXPECT_GE(time_to_first_sleep(os, long_crowded_budget, &parking), nanoseconds(500us));
+}
+
+TEST_F(Wait, OnlyAParkedWaiterOfACrowdedHostSleepsEarly) {
+    TimingParking parking;
+    os.is_kept_running = true;
+    EXPECT_GE(time_to_first_sleep(os, long_crowded_budget, nullptr), nanoseconds(500us)) << "nobody would wake it";
+    os.sleeps.clear();
+    constexpr WaitBudget own_core{.polls = 10, .spin_for = 5us, .yield_for = 500us};
+    EXPECT_GE(time_to_first_sleep(os, own_core, &parking), nanoseconds(500us)) << "nobody else needs its core";
+}
+
+TEST_F(Wait, ShortWaitsDoNotReadTheirRunTime) {
+    TimingParking parking;
+    const Waiter waiter(long_crowded_budget, os, counters);
+    os.on_run_time = [] { ADD_FAILURE(); };
+    EXPECT_EQ(waiter.until([&] { return os.yields == 20; }, {.parking = &parking}), Code::ok);
+}
+
 TEST_F(Wait, ADeadlineEndsAParkedSleep) {
     const Waiter waiter(crowded_budget, os, counters);
     TimingParking parking;
@@ -414,6 +454,16 @@ TEST(DescribeWait, ReportsDurationSourceCauseAndValues) {
     EXPECT_THAT(describe(some, dead), HasSubstr("a flag from PEs 7, 0, 3: PE 4 has died"));
     const WaitFor one{.what = "a flag", .needs = PeRange::one(3)};
     EXPECT_THAT(describe(one, {Code::timeout, -1, 2s}, 1, 0), HasSubstr("a flag from PE 3: timed out"));
+}
+
+TEST(SystemWaitOs, RunTimeStandsStillInSleep) {
+    SystemWaitOs os;
+    const nanoseconds ran = os.run_time();
+    EXPECT_GT(ran, 0ns);
+    os.sleep(20ms);
+    EXPECT_LT(os.run_time() - ran, nanoseconds(20ms));
+    while (os.run_time() - ran < 1ms) {
+    }
 }
 
 TEST(SystemWaitOs, SleepsAtLeastAsLongAsAsked) {
