@@ -38,13 +38,13 @@ private:
 };
 
 // The last step that a member has announced, and the last steps in which it has failed: a member that waits for one may
-// be some steps behind. Only a member that waits for nobody any more, since a wait of it has failed, is 14 steps ahead.
-// Two lines of shared memory, all zero at first.
+// be some steps behind. Only a member that waits for nobody any more, since a wait of it has failed, is 62 steps ahead.
+// Eight lines of shared memory, all zero at first.
 //
-//     0..15 a FutexCounter with the step | 16..127 for each of 14 turns: the step of a failure, and the outcome
+//     0..15 a FutexCounter with the step | 16..511 for each of 62 turns: the step of a failure, and the outcome
 class HostCounter {
 public:
-    static constexpr std::uint64_t bytes = 128;
+    static constexpr std::uint64_t bytes = 512;
 
     explicit HostCounter(std::byte* line) : line_(line) {}
 
@@ -111,12 +111,15 @@ public:
 // exchange follows the last one within `turns` - 1 epochs: prepare() adds one where others would come between.
 class HostSync {
 public:
-    static constexpr std::uint64_t turns = 8;  // after 6 broadcasts comes an exchange
+    static constexpr std::uint64_t turns = 32;  // after 30 broadcasts comes an exchange
     // A member that announces the end of an exchange may be two steps of each epoch ahead, and one of the next
     // exchange.
     static_assert(HostCounter::failures >= 2 * (turns - 2) + 2);
     static constexpr int max_slots = 128;
-    static constexpr std::uint64_t memory_bytes = HostCounter::bytes + turns * max_slots * sizeof(std::uint64_t);
+    // Returns the size of each member's memory in a job of that many PEs, aligned to a line.
+    static constexpr std::uint64_t memory_bytes(int npes) {
+        return HostCounter::bytes + turns * slots_for(npes) * sizeof(std::uint64_t);
+    }
 
     // `hosts`: the members on each host, the same on all members. `at` is the offset of every member's memory.
     // Tests use fewer turns.
@@ -170,11 +173,16 @@ public:
     Status exchange(Status done, const std::function<Status(Status done, int host)>& send_to);
 
 private:
+    // Returns the number of signals of a turn.
+    static constexpr std::uint64_t slots_for(int members) {
+        return static_cast<std::uint64_t>(members < max_slots ? members : max_slots);
+    }
     // Returns where the signal of a sender's message in this epoch arrives.
     [[nodiscard]] std::uint64_t signal_of(int sender) const {
         const int slot = has_pairs() ? sender : host_of(sender);
         return at_ + HostCounter::bytes +
-               (turn() * max_slots + static_cast<std::uint64_t>(slot)) * sizeof(std::uint64_t);
+               (turn() * slots_for(static_cast<int>(hosts_of_.size())) + static_cast<std::uint64_t>(slot)) *
+                   sizeof(std::uint64_t);
     }
 
     // Returns the first failure of this member and others.

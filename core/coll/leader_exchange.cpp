@@ -9,14 +9,8 @@
 
 namespace npushmem::coll {
 
-LeaderExchange::LeaderExchange(Group& group, HostSync& sync, std::uint64_t at, std::uint64_t turn_bytes,
-                               std::uint64_t wide_turns_in_use)
-    : group_(group),
-      sync_(sync),
-      at_(at),
-      places_(static_cast<std::size_t>(group.size())),
-      turn_bytes_(turn_bytes),
-      wide_turns_(wide_turns_in_use) {
+LeaderExchange::LeaderExchange(Group& group, HostSync& sync, std::uint64_t at, std::uint64_t areas_in_use)
+    : group_(group), sync_(sync), at_(at), places_(static_cast<std::size_t>(group.size())), areas_(areas_in_use) {
     std::uint64_t place = 0;
     for (int host = 0; host < sync.hosts(); ++host)
         for (const int member : sync.members_on(host)) places_[static_cast<std::size_t>(member)] = place++;
@@ -26,15 +20,10 @@ std::uint64_t LeaderExchange::max_payload(bool each) const {
     return each ? block_bytes(group_.size()) : payload_bytes(group_.size());
 }
 
-std::uint64_t LeaderExchange::turn_for(std::uint64_t all_bytes) const {
-    if (all_bytes <= turn_bytes_) return turn_at();
-    return at_ + HostSync::turns * room + sync_.exchanges() % wide_turns_ * wide_room;
-}
-
-Status LeaderExchange::send_payloads(Status done, int host, std::uint64_t turn, std::uint64_t count, bool each) {
+Status LeaderExchange::send_payloads(Status done, int host, std::uint64_t area, std::uint64_t count, bool each) {
     const std::vector<int>& members = sync_.members_on(sync_.host());
     const std::uint64_t per_member = each ? places_.size() * count : count;
-    const std::uint64_t at = turn + place_of(sync_.leader()) * per_member;
+    const std::uint64_t at = area + place_of(sync_.leader()) * per_member;
     const std::byte* const payloads = local_address(group_, at);
     const int leader = sync_.leader_on(host);
     if (!each) return sync_.send(std::move(done), leader, at, payloads, members.size() * count);
@@ -52,11 +41,11 @@ Status LeaderExchange::send_payloads(Status done, int host, std::uint64_t turn, 
 Status LeaderExchange::run(const std::byte* source, std::uint64_t count, bool each) {
     const int own = group_.index();
     const std::uint64_t per_member = each ? places_.size() * count : count;
-    const std::uint64_t turn = turn_for(places_.size() * per_member);  // before the exchange, which ends it
+    const std::uint64_t payloads = area();  // before the exchange, which ends it
     Status done = sync_.broken();
-    if (done.ok()) done = write(group_, sync_.leader(), turn + place_of(own) * per_member, source, per_member);
+    if (done.ok()) done = write(group_, sync_.leader(), payloads + place_of(own) * per_member, source, per_member);
     done = sync_.exchange(std::move(done), [&](Status so_far, int host) {
-        return send_payloads(std::move(so_far), host, turn, count, each);
+        return send_payloads(std::move(so_far), host, payloads, count, each);
     });
     const std::uint64_t received_step = rounded_up(count, 16);
     received_.resize(std::max<std::uint64_t>(received_.size(), places_.size() * received_step));
@@ -67,7 +56,7 @@ Status LeaderExchange::run(const std::byte* source, std::uint64_t count, bool ea
     for (int member = 0; member < group_.size() && done.ok(); ++member) {
         const std::uint64_t first = place_of(sync_.leader_on(sync_.host_of(member)));
         const std::uint64_t on_host = place_of(member) - first;
-        std::uint64_t at = turn + first * per_member;
+        std::uint64_t at = payloads + first * per_member;
         if (!each)
             at += on_host * count;
         else if (sync_.is_on_host(member))
@@ -82,7 +71,7 @@ Status LeaderExchange::run(const std::byte* source, std::uint64_t count, bool ea
 Status LeaderExchange::broadcast(const std::byte* source, std::byte* dest, std::uint64_t count, int root) {
     Status done = sync_.prepare(1);
     const bool is_root = group_.index() == root;
-    const std::uint64_t at = turn_at();  // no other payload is in this turn
+    const std::uint64_t at = at_ + sync_.turn() * broadcast_room;
     // The member that holds the payload for this host.
     const int holder = sync_.is_on_host(root) ? root : sync_.leader();
     if (is_root) {

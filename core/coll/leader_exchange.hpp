@@ -17,26 +17,25 @@ class Group;
 // The leader of each host collects the payloads of its host and sends them to the other leaders in one message. The
 // members of a host read all payloads in their leader's memory. A root sends its payload to the leaders itself.
 //
-//     of each member: a turn for each turn of the HostSync, with one payload for each member, by host; two wide turns,
-//     likewise
-//     a payload: `count` bytes, `each`: one block of `count` bytes for each member that reads it
+//     of each member: a payload of a broadcast for each turn of the HostSync | two areas for the payloads of an
+//                     exchange, one for each member, by host
+//     a payload of an exchange: `count` bytes; `each`: one block of `count` bytes for each member that reads it
+//
+// Exchanges use the areas alternately: two that use the same one have an exchange between them, in which each member
+// has waited for all.
 class LeaderExchange final : public SmallExchange, public SmallBroadcast {
 public:
     static constexpr int max_members = 64;
-    static constexpr std::uint64_t room = 1280;  // of a turn
-    // Exchanges of larger payloads, of groups with few members, use the wide turns alternately: two that use the same
-    // one have an exchange between them, in which each member has waited for all.
-    static constexpr std::uint64_t wide_room = 16384;
-    static constexpr std::uint64_t wide_turns = 2;
-    static constexpr int max_wide_members = 8;
-    // Of each member, aligned to a line.
-    static constexpr std::uint64_t bytes = HostSync::turns * room + wide_turns * wide_room;
     static constexpr std::uint64_t broadcast_bytes = 560;  // maximum
+    static constexpr std::uint64_t broadcast_room = 576;   // of a turn, aligned to a line
+    static constexpr std::uint64_t area_bytes = 16384;
+    static constexpr std::uint64_t areas = 2;
+    // Of each member, aligned to a line.
+    static constexpr std::uint64_t bytes = HostSync::turns * broadcast_room + areas * area_bytes;
 
     // `sync` has all members of the group. `at` is the offset of every member's memory. Both outlive this. Tests use
-    // smaller turns and fewer wide ones.
-    LeaderExchange(Group& group, HostSync& sync, std::uint64_t at, std::uint64_t turn_bytes = room,
-                   std::uint64_t wide_turns_in_use = wide_turns);
+    // fewer areas.
+    LeaderExchange(Group& group, HostSync& sync, std::uint64_t at, std::uint64_t areas_in_use = areas);
 
     // The maxima for a group of that many members.
     static constexpr std::uint64_t payload_bytes(int members) {
@@ -54,21 +53,21 @@ public:
     Status broadcast(const std::byte* source, std::byte* dest, std::uint64_t count, int root) override;
 
 private:
-    static constexpr std::uint64_t room_for(int members) { return members <= max_wide_members ? wide_room : room; }
-    // Returns the offset of the present turn.
-    [[nodiscard]] std::uint64_t turn_at() const { return at_ + sync_.turn() * room; }
-    // Returns the turn of an exchange of that many bytes of all members.
-    [[nodiscard]] std::uint64_t turn_for(std::uint64_t all_bytes) const;
+    // The payloads of groups with many members are small: every member copies all of them.
+    static constexpr std::uint64_t room_for(int members) { return members <= 8 ? area_bytes : 1280; }
+    // Returns the offset of the area of the present exchange.
+    [[nodiscard]] std::uint64_t area() const {
+        return at_ + HostSync::turns * broadcast_room + sync_.exchanges() % areas_ * area_bytes;
+    }
     // Returns how many payloads precede a member's.
     [[nodiscard]] std::uint64_t place_of(int member) const { return places_[static_cast<std::size_t>(member)]; }
-    Status send_payloads(Status done, int host, std::uint64_t turn, std::uint64_t count, bool each);
+    Status send_payloads(Status done, int host, std::uint64_t area, std::uint64_t count, bool each);
 
     Group& group_;
     HostSync& sync_;
     std::uint64_t at_;
     std::vector<std::uint64_t> places_;  // by member
-    std::uint64_t turn_bytes_;
-    std::uint64_t wide_turns_;
+    std::uint64_t areas_;
     std::vector<std::byte> blocks_;  // what a leader sends
     std::vector<std::byte> received_;
 };

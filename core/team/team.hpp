@@ -51,7 +51,10 @@ class TeamLayout {
 public:
     // `offset` of the team's slot in every slice, for a job of `npes` PEs.
     TeamLayout(std::uint64_t offset, int npes)
-        : offset_(offset), state_bytes_(barrier_bytes(npes)), shrink_record_bytes_(shrink_bytes(npes)) {}
+        : offset_(offset),
+          state_bytes_(barrier_bytes(npes)),
+          shrink_record_bytes_(shrink_bytes(npes)),
+          host_sync_bytes_(coll::HostSync::memory_bytes(npes)) {}
     // Returns the size of a slot.
     static std::uint64_t bytes(int npes, bool several_hosts) {
         const TeamLayout slot(0, npes);
@@ -74,7 +77,7 @@ public:
         return shrink_records() + call % 2 * shrink_record_bytes_;
     }
     [[nodiscard]] std::uint64_t host_sync() const { return shrink_records() + 2 * shrink_record_bytes_; }
-    [[nodiscard]] std::uint64_t leader_exchange() const { return host_sync() + coll::HostSync::memory_bytes; }
+    [[nodiscard]] std::uint64_t leader_exchange() const { return host_sync() + host_sync_bytes_; }
 
 private:
     [[nodiscard]] std::uint64_t shrink_records() const { return ring() + coll::BroadcastRing::bytes; }
@@ -87,6 +90,7 @@ private:
     std::uint64_t offset_;
     std::uint64_t state_bytes_;
     std::uint64_t shrink_record_bytes_;
+    std::uint64_t host_sync_bytes_;
 };
 
 // A team, as its member on this PE uses it: its name, its barrier, and this PE's memory and transports for collectives.

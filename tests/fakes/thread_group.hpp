@@ -27,7 +27,7 @@ struct ThreadGroupWorld {
     static constexpr std::uint64_t ring_at = lines_at + coll::CacheLineExchange::bytes;
     static constexpr std::uint64_t part =
         lines_at + std::max(coll::CacheLineExchange::bytes + coll::BroadcastRing::bytes,
-                            coll::HostSync::memory_bytes + coll::LeaderExchange::bytes);
+                            coll::HostSync::memory_bytes(coll::HostSync::max_slots) + coll::LeaderExchange::bytes);
 
     // `with_lines`: the group has a CacheLineExchange and a BroadcastRing, if possible.
     ThreadGroupWorld(int size, bool found, bool with_lines = true)
@@ -175,7 +175,8 @@ private:
             hosts[static_cast<std::size_t>(member % world_.hosts)].push_back(member);
         host_sync_ = std::make_unique<coll::HostSync>(signals_, ThreadGroupWorld::lines_at, std::move(hosts), index_);
         if (world_.leaders)
-            leader_exchange_.emplace(*this, *host_sync_, ThreadGroupWorld::lines_at + coll::HostSync::memory_bytes);
+            leader_exchange_.emplace(*this, *host_sync_,
+                                     ThreadGroupWorld::lines_at + coll::HostSync::memory_bytes(world_.members));
     }
     [[nodiscard]] std::byte* at(int member, std::uint64_t offset) const { return world_.of(member) + offset; }
 
