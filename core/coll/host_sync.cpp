@@ -50,8 +50,9 @@ Status HostSync::failure_of(const Outcome& outcome, int other) {
                                          outcome.dead_pe, other)};
 }
 
-Status HostSync::prepare(std::uint64_t epochs) {
-    if (epoch_ + epochs < last_exchange_ + turns_) return {};
+Status HostSync::prepare(std::uint64_t epochs) { return epoch_ + epochs < last_exchange_ + turns_ ? Status{} : meet(); }
+
+Status HostSync::meet() {
     return exchange({},
                     [this](Status done, int host) { return send(std::move(done), leader_on(host), at_, nullptr, 0); });
 }

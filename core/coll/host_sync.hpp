@@ -136,8 +136,6 @@ public:
     // The first member of a host.
     [[nodiscard]] int leader_on(int host) const { return members_on(host).front(); }
     [[nodiscard]] int leader() const { return leader_on(host()); }
-    // Returns the turn of the present epoch.
-    [[nodiscard]] std::uint64_t turn() const { return epoch_ % turns_; }
     // Returns the number of exchanges before the present epoch, equal on all members.
     [[nodiscard]] std::uint64_t exchanges() const { return exchanges_; }
 
@@ -147,6 +145,8 @@ public:
     // Collective. Call it before up to `turns` - 2 epochs that are no exchanges: adds one, if the next exchange would
     // come too late.
     Status prepare(std::uint64_t epochs);
+    // Collective. Adds an exchange: afterwards all members have left the epochs before it.
+    Status meet();
 
     // Sends to a member of another host. After a failure, `done` or of the put, reports that to the member instead.
     // Returns the first failure.
@@ -173,6 +173,8 @@ public:
     Status exchange(Status done, const std::function<Status(Status done, int host)>& send_to);
 
 private:
+    // Returns the turn of the present epoch.
+    [[nodiscard]] std::uint64_t turn() const { return epoch_ % turns_; }
     // Returns the number of signals of a turn.
     static constexpr std::uint64_t slots_for(int members) {
         return static_cast<std::uint64_t>(members < max_slots ? members : max_slots);

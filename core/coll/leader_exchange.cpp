@@ -9,8 +9,14 @@
 
 namespace npushmem::coll {
 
-LeaderExchange::LeaderExchange(Group& group, HostSync& sync, std::uint64_t at, std::uint64_t areas_in_use)
-    : group_(group), sync_(sync), at_(at), places_(static_cast<std::size_t>(group.size())), areas_(areas_in_use) {
+LeaderExchange::LeaderExchange(Group& group, HostSync& sync, std::uint64_t at, std::uint64_t areas_in_use,
+                               std::uint64_t broadcast_room_in_use)
+    : group_(group),
+      sync_(sync),
+      at_(at),
+      places_(static_cast<std::size_t>(group.size())),
+      areas_(areas_in_use),
+      broadcast_room_(broadcast_room_in_use) {
     std::uint64_t place = 0;
     for (int host = 0; host < sync.hosts(); ++host)
         for (const int member : sync.members_on(host)) places_[static_cast<std::size_t>(member)] = place++;
@@ -68,10 +74,21 @@ Status LeaderExchange::run(const std::byte* source, std::uint64_t count, bool ea
     return done;
 }
 
-Status LeaderExchange::broadcast(const std::byte* source, std::byte* dest, std::uint64_t count, int root) {
+Status LeaderExchange::take_room(std::uint64_t count, std::uint64_t& at) {
+    const std::uint64_t wanted = rounded_up(count, 64);
     Status done = sync_.prepare(1);
+    const auto used = [this] { return sync_.exchanges() == used_after_ ? used_ : 0; };
+    if (used() + wanted > broadcast_room_) done = sync_.meet();
+    at = at_ + used();
+    used_ = used() + wanted;
+    used_after_ = sync_.exchanges();
+    return done;
+}
+
+Status LeaderExchange::broadcast(const std::byte* source, std::byte* dest, std::uint64_t count, int root) {
+    std::uint64_t at = 0;
+    Status done = take_room(count, at);
     const bool is_root = group_.index() == root;
-    const std::uint64_t at = at_ + sync_.turn() * broadcast_room;
     // The member that holds the payload for this host.
     const int holder = sync_.is_on_host(root) ? root : sync_.leader();
     if (is_root) {

@@ -17,25 +17,26 @@ class Group;
 // The leader of each host collects the payloads of its host and sends them to the other leaders in one message. The
 // members of a host read all payloads in their leader's memory. A root sends its payload to the leaders itself.
 //
-//     of each member: a payload of a broadcast for each turn of the HostSync | two areas for the payloads of an
-//                     exchange, one for each member, by host
+//     of each member: payloads of broadcasts | two areas for the payloads of an exchange, one for each member, by host
 //     a payload of an exchange: `count` bytes; `each`: one block of `count` bytes for each member that reads it
 //
 // Exchanges use the areas alternately: two that use the same one have an exchange between them, in which each member
-// has waited for all.
+// has waited for all. Broadcasts use one line after another. An exchange, which comes at the latest when there is no
+// room, frees all lines: after it, all members have left the broadcasts before it.
 class LeaderExchange final : public SmallExchange, public SmallBroadcast {
 public:
     static constexpr int max_members = 64;
-    static constexpr std::uint64_t broadcast_bytes = 560;  // maximum
-    static constexpr std::uint64_t broadcast_room = 576;   // of a turn, aligned to a line
+    static constexpr std::uint64_t broadcast_bytes = 4096;  // maximum
+    static constexpr std::uint64_t broadcast_room = 8 * broadcast_bytes;
     static constexpr std::uint64_t area_bytes = 16384;
     static constexpr std::uint64_t areas = 2;
     // Of each member, aligned to a line.
-    static constexpr std::uint64_t bytes = HostSync::turns * broadcast_room + areas * area_bytes;
+    static constexpr std::uint64_t bytes = broadcast_room + areas * area_bytes;
 
     // `sync` has all members of the group. `at` is the offset of every member's memory. Both outlive this. Tests use
-    // fewer areas.
-    LeaderExchange(Group& group, HostSync& sync, std::uint64_t at, std::uint64_t areas_in_use = areas);
+    // fewer areas and less room for broadcasts.
+    LeaderExchange(Group& group, HostSync& sync, std::uint64_t at, std::uint64_t areas_in_use = areas,
+                   std::uint64_t broadcast_room_in_use = broadcast_room);
 
     // The maxima for a group of that many members.
     static constexpr std::uint64_t payload_bytes(int members) {
@@ -56,9 +57,9 @@ private:
     // The payloads of groups with many members are small: every member copies all of them.
     static constexpr std::uint64_t room_for(int members) { return members <= 8 ? area_bytes : 1280; }
     // Returns the offset of the area of the present exchange.
-    [[nodiscard]] std::uint64_t area() const {
-        return at_ + HostSync::turns * broadcast_room + sync_.exchanges() % areas_ * area_bytes;
-    }
+    [[nodiscard]] std::uint64_t area() const { return at_ + broadcast_room + sync_.exchanges() % areas_ * area_bytes; }
+    // Collective. Takes room for the payload of a broadcast. Sets `at` to its offset.
+    Status take_room(std::uint64_t count, std::uint64_t& at);
     // Returns how many payloads precede a member's.
     [[nodiscard]] std::uint64_t place_of(int member) const { return places_[static_cast<std::size_t>(member)]; }
     Status send_payloads(Status done, int host, std::uint64_t area, std::uint64_t count, bool each);
@@ -68,6 +69,9 @@ private:
     std::uint64_t at_;
     std::vector<std::uint64_t> places_;  // by member
     std::uint64_t areas_;
+    std::uint64_t broadcast_room_;
+    std::uint64_t used_ = 0;         // by broadcasts since the last exchange
+    std::uint64_t used_after_ = 0;   // the number of exchanges before these
     std::vector<std::byte> blocks_;  // what a leader sends
     std::vector<std::byte> received_;
 };

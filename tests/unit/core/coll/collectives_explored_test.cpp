@@ -100,7 +100,9 @@ struct Signals {
     bool lines = false;       // the group has a LeaderExchange
     int calls = 3;
     std::vector<std::vector<int>> hosts{{0, 1}, {2, 3}};
-    std::uint64_t areas = LeaderExchange::areas;  // of the LeaderExchange
+    // Of the LeaderExchange:
+    std::uint64_t areas = LeaderExchange::areas;
+    std::uint64_t broadcast_room = LeaderExchange::broadcast_room;
 };
 
 class ExploredGroup final : public Group, public HostSignals {
@@ -112,7 +114,9 @@ public:
         grid_.per_host = size() / grid_.hosts;
         grid_.own = {own / grid_.per_host, own % grid_.per_host};
         host_sync_ = std::make_unique<HostSync>(*this, 0, signals.hosts, own, signals.turns);
-        if (signals.lines) lines_ = std::make_unique<LeaderExchange>(*this, *host_sync_, first_line, signals.areas);
+        if (signals.lines)
+            lines_ =
+                std::make_unique<LeaderExchange>(*this, *host_sync_, first_line, signals.areas, signals.broadcast_room);
     }
 
     // The first operation of every program.
@@ -230,13 +234,16 @@ private:
     // Returns where the model keeps it.
     [[nodiscard]] static std::ptrdiff_t place_of(std::uint64_t offset) {
         if (offset < first_line) return static_cast<std::ptrdiff_t>(offset);
-        constexpr std::uint64_t areas = HostSync::turns * LeaderExchange::broadcast_room;
         const std::uint64_t at = offset - first_line;
-        const std::uint64_t room = at < areas ? LeaderExchange::broadcast_room : LeaderExchange::area_bytes;
-        const std::uint64_t turn = at < areas ? at / room : HostSync::turns + (at - areas) / room;
-        const std::uint64_t in_turn = (at < areas ? at : at - areas) % room;
-        EXPECT_LT(in_turn, area);
-        return static_cast<std::ptrdiff_t>(lines_at + turn * area + in_turn);
+        if (at < LeaderExchange::broadcast_room) {
+            EXPECT_LT(at, area * HostSync::turns);
+            return static_cast<std::ptrdiff_t>(lines_at + at);
+        }
+        const std::uint64_t of_exchanges = at - LeaderExchange::broadcast_room;
+        const std::uint64_t in_area = of_exchanges % LeaderExchange::area_bytes;
+        EXPECT_LT(in_area, area);
+        const std::uint64_t number = HostSync::turns + of_exchanges / LeaderExchange::area_bytes;
+        return static_cast<std::ptrdiff_t>(lines_at + number * area + in_area);
     }
     [[nodiscard]] Bytes& memory_of(int member) const { return state_.memory[static_cast<std::size_t>(member)]; }
     [[nodiscard]] Bytes& memory() const { return memory_of(own_); }
@@ -483,6 +490,13 @@ TEST(CollectivesExplored, BackToBackCallsOfTwoHostsWithSignals) {
     EXPECT_THAT(explore("broadcast by parts with signals", 4, broadcasts_by_parts, Fault::none, {3}), IsEmpty());
     EXPECT_THAT(explore("sum with signals", 4, sums, Fault::none, {2}), IsEmpty());
     EXPECT_THAT(explore("sum by parts with signals", 4, by(reduce_by_parts, 1), Fault::none, {2}), IsEmpty());
+}
+
+TEST(CollectivesExplored, BroadcastsWithRoomForTwoHaveAnExchangeBeforeEveryThird) {
+    const std::vector<std::vector<int>> hosts{{0, 1}, {2, 3}};
+    const Signals room_for_two{8, true, 5, hosts, LeaderExchange::areas, 128};
+    EXPECT_THAT(explore("broadcast", 4, broadcasts, Fault::none, room_for_two), IsEmpty());
+    EXPECT_THAT(explore("broadcast of one root", 4, broadcasts_of_one, Fault::none, room_for_two), IsEmpty());
 }
 
 TEST(CollectivesExplored, BackToBackSumsOfWholePartsWithSignals) {
