@@ -186,7 +186,8 @@ void BackoffState::advance() {
 // measured in the first barriers of 4 PEs on two emulated hosts, 350 us instead of 26 in 5 % of the jobs. Such a thread
 // has run all the time. Once it sleeps, others run, and the writer wakes it.
 bool BackoffState::yields_in_vain() {
-    if (stage_ != Stage::yield || what_.parking == nullptr || !waiter_.is_oversubscribed()) return false;
+    const bool is_woken = what_.parking != nullptr && !must_drive();
+    if (stage_ != Stage::yield || !is_woken || !waiter_.is_oversubscribed()) return false;
     const bool first = yields_from_ == nanoseconds::zero();  // a short wait does not read its run time
     const nanoseconds lasted = now_ - (first ? stage_began_ : yields_from_);
     if (lasted < time_to_judge) return false;

@@ -222,7 +222,8 @@ private:
     // is dead.
     bool check_clock();
     void advance();
-    // Returns whether the last yields let no other thread run, where PEs outnumber cores and a writer wakes the wait.
+    // Returns whether the last yields let no other thread run, where PEs outnumber cores, and a writer or an arrival
+    // wakes the wait.
     [[nodiscard]] bool yields_in_vain();
     void report_to_observer();
     bool check_deadline();

@@ -313,9 +313,10 @@ TEST_F(Wait, AParkedWaiterWithoutPesSleepsLong) {
 constexpr WaitBudget long_crowded_budget{.polls = 0, .spin_for = 0us, .yield_for = 500us};
 
 // Returns how long the wait has yielded when it first sleeps.
-nanoseconds time_to_first_sleep(FakeWaitOs& os, const WaitBudget& budget, Parking* parking) {
+nanoseconds time_to_first_sleep(FakeWaitOs& os, const WaitBudget& budget, Parking* parking,
+                                const WaitProgress* progress = nullptr) {
     WaitCounters counters;
-    const Waiter waiter(budget, os, counters);
+    const Waiter waiter(budget, os, counters, nullptr, progress);
     const nanoseconds begin = os.time();
     nanoseconds slept_at{0};
     os.on_sleep = [&] { slept_at = slept_at == 0ns ? os.time() - os.sleeps.front() : slept_at; };
@@ -341,6 +342,16 @@ TEST_F(Wait, OnlyAParkedWaiterOfACrowdedHostSleepsEarly) {
     os.sleeps.clear();
     constexpr WaitBudget own_core{.polls = 10, .spin_for = 5us, .yield_for = 500us};
     EXPECT_GE(time_to_first_sleep(os, own_core, &parking), nanoseconds(500us)) << "nobody else needs its core";
+}
+
+TEST_F(Wait, AParkedWaiterSleepsEarlyOnlyIfArrivalsWakeItToo) {
+    TimingParking parking;
+    os.is_kept_running = true;
+    const WaitProgress reports{[] {}, true};
+    EXPECT_LE(time_to_first_sleep(os, long_crowded_budget, &parking, &reports), nanoseconds(150us));
+    os.sleeps.clear();
+    const WaitProgress is_driven{[] {}, false};
+    EXPECT_GE(time_to_first_sleep(os, long_crowded_budget, &parking, &is_driven), nanoseconds(500us));
 }
 
 TEST_F(Wait, ShortWaitsDoNotReadTheirRunTime) {
