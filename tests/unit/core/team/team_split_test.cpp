@@ -29,6 +29,13 @@ struct TeamSlotsTest : ::testing::Test {
                     }};
 };
 
+TEST(TeamSlots, TheRuntimesPoolHasRoomForAllTeamsOfLargeJobsOnSeveralHosts) {
+    for (const int npes : {4, 16, 128, 1024})
+        EXPECT_GE((TeamTable::pool_bytes - TeamFormation::bytes) / TeamLayout::bytes(npes, true),
+                  static_cast<std::uint64_t>(max_teams))
+            << npes << " PEs";
+}
+
 TEST_F(TeamSlotsTest, ThePredefinedOnesAreNotFree) {
     EXPECT_EQ(first_slots(slots.free(), 3), (std::vector<int>{2, 3, 4}));
     EXPECT_EQ(first_slots(slots.free(), 2 * max_teams).size(), static_cast<std::size_t>(slots.count() - predefined));
