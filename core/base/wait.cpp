@@ -56,7 +56,7 @@ constexpr int naps_per_wait = 100;
 // A writer or an arrival wakes it. It drives the transports after each nap, as this PE's own messages may need that.
 constexpr int naps_per_parked_wait = 32;
 
-// A wait learns from so many yields whether others run.
+// The yields of this time show whether others run.
 constexpr microseconds time_to_judge{30};
 
 // Relaxed accesses make this defined for several threads; without a lock prefix it costs as little as a plain addition.
@@ -182,11 +182,11 @@ void BackoffState::advance() {
     stage_began_ = now_;
 }
 
-// Linux runs a thread that is owed time on, whatever it yields, for milliseconds. The awaited PE may need this core:
-// measured in the first barriers of 4 PEs on two emulated hosts, 350 us instead of 26 in 5 % of the jobs. Such a thread
-// has run all the time. Once it sleeps, others run, and the writer wakes it.
+// Linux may keep a thread running for milliseconds although it yields, and the awaited PE may need this core: the first
+// barriers of 4 PEs on two emulated hosts took 350 us instead of 26 in 5 % of the jobs. Such a thread has run nearly
+// all the time. So has one whose core nobody else needs; it then sleeps in vain. Once it sleeps, others run.
 bool BackoffState::yields_in_vain() {
-    const bool is_woken = what_.parking != nullptr && !must_drive();
+    const bool is_woken = what_.writers_wake && !must_drive();
     if (stage_ != Stage::yield || !is_woken || !waiter_.is_oversubscribed()) return false;
     const bool first = yields_from_ == nanoseconds::zero();  // a short wait does not read its run time
     const nanoseconds lasted = now_ - (first ? stage_began_ : yields_from_);

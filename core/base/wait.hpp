@@ -8,7 +8,8 @@
 //
 // Where the writer can wake the sleeper (see Parking), the sleep lasts until it does, unless the Parking limits it.
 // Otherwise the budget limits it, and after that a hundredth of the time waited so far, up to 250 ms.
-// Where PEs outnumber cores, a wait that a writer can wake sleeps as soon as its yields let no other thread run.
+// Where PEs outnumber cores, a wait that every writer or arrival wakes sleeps as soon as its yields let no other thread
+// run.
 #pragma once
 
 #include <atomic>
@@ -46,7 +47,8 @@ struct WaitBudget {
 
 // With a core for each PE: polls for some microseconds, because no other PE needs the core. With more PEs than cores:
 // does not poll, because the awaited PE may be waiting for this core; on two cores, even a short spin doubles the time
-// of a barrier of 4 or 8 PEs. Yields for as long as a barrier of that many PEs takes; longer waits sleep.
+// of a barrier of 4 or 8 PEs. Yields for as long as a barrier of that many PEs takes, if that lets others run; longer
+// waits sleep.
 WaitBudget choose_wait_budget(const HostOccupancy& share);
 
 // Returns one line: PEs, cores and the resulting budget.
@@ -65,6 +67,8 @@ struct WaitFor {
     PeRange needs{};                      // the wait fails when one of these world PEs is dead
     std::chrono::nanoseconds timeout{0};  // 0: none
     Parking* parking = nullptr;
+    // Every writer of the awaited bytes wakes the parked thread. Not so in wait_until: see AwaitedBytes.
+    bool writers_wake = false;
     // Each check of the condition makes one step of many, or reads the memory of another PE: no sleep exceeds the
     // budget.
     bool is_stepwise = false;
@@ -222,7 +226,7 @@ private:
     // is dead.
     bool check_clock();
     void advance();
-    // Returns whether the last yields let no other thread run, where PEs outnumber cores, and a writer or an arrival
+    // Returns whether the last yields let no other thread run, where PEs outnumber cores, and every writer or arrival
     // wakes the wait.
     [[nodiscard]] bool yields_in_vain();
     void report_to_observer();

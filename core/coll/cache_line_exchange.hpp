@@ -28,6 +28,7 @@ template <class Ready>
         if (ready()) return {};
     FutexParking parking{line};
     what.parking = parks ? &parking : nullptr;
+    what.writers_wake = parks;
     WaitFailure failure;
     const Code code = waiter.until(ready, what, &failure);
     if (parking.woken() != 0) waiter.count_woken(parking.woken());

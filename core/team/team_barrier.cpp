@@ -73,8 +73,11 @@ Code RemoteSignals::wait(const barrier::AwaitedSlot& awaited, std::uint64_t valu
     const auto ready = [&] { return arrived() || !progress_ok() || arrived(); };
     AwaitedBytesParking parking = parking_for_word(resources_, offset_of(awaited.slot));
     const bool is_own = pe == resources_.my_pe;
-    const WaitFor what{
-        .what = "a barrier", .needs = members_, .timeout = resources_.timeout, .parking = is_own ? &parking : nullptr};
+    const WaitFor what{.what = "a barrier",
+                       .needs = members_,
+                       .timeout = resources_.timeout,
+                       .parking = is_own ? &parking : nullptr,
+                       .writers_wake = is_own};
     WaitFailure reason;
     const Code code = waiter_.until(ready, what, &reason);
     if (code != Code::ok) failure_ = {awaited, value, seen, reason};

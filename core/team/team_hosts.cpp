@@ -63,6 +63,7 @@ Result<std::uint64_t> TeamHostSignals::wait(std::uint64_t signal_at, std::uint64
     AwaitedBytesParking parking = parking_for_word(resources_, signal_at);
     WaitFor what = wait_description();
     what.parking = &parking;
+    what.writers_wake = true;
     WaitFailure failure;
     const Code code = waiter_.until(ready, what, &failure);
     if (code != Code::ok)

@@ -121,7 +121,8 @@ private:
     [[gnu::noinline]] Code wait_slow_path(const AwaitedSlot& awaited, std::uint64_t value) {
         FutexParking parking(line_at(states_.of(awaited.member), awaited.slot));
         // A member may miss a signal because some other member is dead, so the wait depends on all members.
-        const WaitFor what{.what = "a barrier", .needs = members_, .timeout = timeout_, .parking = &parking};
+        const WaitFor what{
+            .what = "a barrier", .needs = members_, .timeout = timeout_, .parking = &parking, .writers_wake = true};
         WaitFailure reason;
         const Code code = waiter_->until([&] { return reached(load(awaited), value); }, what, &reason);
         if (parking.woken() != 0) waiter_->count_woken(parking.woken());

@@ -314,13 +314,15 @@ constexpr WaitBudget long_crowded_budget{.polls = 0, .spin_for = 0us, .yield_for
 
 // Returns how long the wait has yielded when it first sleeps.
 nanoseconds time_to_first_sleep(FakeWaitOs& os, const WaitBudget& budget, Parking* parking,
-                                const WaitProgress* progress = nullptr) {
+                                const WaitProgress* progress = nullptr, bool writers_wake = true) {
     WaitCounters counters;
     const Waiter waiter(budget, os, counters, nullptr, progress);
     const nanoseconds begin = os.time();
     nanoseconds slept_at{0};
     os.on_sleep = [&] { slept_at = slept_at == 0ns ? os.time() - os.sleeps.front() : slept_at; };
-    EXPECT_EQ(waiter.until([&] { return !os.sleeps.empty(); }, {.parking = parking}), Code::ok);
+    EXPECT_EQ(waiter.until([&] { return !os.sleeps.empty(); },
+                           {.parking = parking, .writers_wake = parking != nullptr && writers_wake}),
+              Code::ok);
     return slept_at - begin;
 }
 
@@ -333,6 +335,12 @@ TEST_F(Wait, AParkedWaiterSleepsEarlyWhenYieldsDoNotFreeTheCore) {
 TEST_F(Wait, AParkedWaiterYieldsForTheWholeBudgetWhileOthersRun) {
     TimingParking parking;
     EXPECT_GE(time_to_first_sleep(os, long_crowded_budget, &parking), nanoseconds(500us));
+}
+
+TEST_F(Wait, AParkedWaiterThatAWriterMayNotWakeYieldsForTheWholeBudget) {
+    TimingParking parking;
+    os.is_kept_running = true;
+    EXPECT_GE(time_to_first_sleep(os, long_crowded_budget, &parking, nullptr, false), nanoseconds(500us));
 }
 
 TEST_F(Wait, OnlyAParkedWaiterOfACrowdedHostSleepsEarly) {
@@ -358,7 +366,7 @@ TEST_F(Wait, ShortWaitsDoNotReadTheirRunTime) {
     TimingParking parking;
     const Waiter waiter(long_crowded_budget, os, counters);
     os.on_run_time = [] { ADD_FAILURE(); };
-    EXPECT_EQ(waiter.until([&] { return os.yields == 20; }, {.parking = &parking}), Code::ok);
+    EXPECT_EQ(waiter.until([&] { return os.yields == 20; }, {.parking = &parking, .writers_wake = true}), Code::ok);
 }
 
 TEST_F(Wait, ADeadlineEndsAParkedSleep) {
