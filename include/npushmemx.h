@@ -204,7 +204,7 @@ NPUSHMEM_API int npushmemx_team_set_barrier(npushmem_team_t team, const char* al
  *                        without rules in all others
  *   the name of the library that NPUSHMEM_COLL_LIBRARY has loaded: this, in all calls that it supports
  *   "auto"               as at the team's start: npushmem or the library, by the rules
- * Methods of broadcast: ring (small, over mapped memory, without a barrier), push (the root writes to all, then a
+ * Methods of broadcast: ring (small, without a barrier), push (the root writes to all, then a
  * barrier), pull (the others read between two barriers), scatter (each member reads its part from the root, and the
  * other parts from the members), hosts; of collect: push, pull; of fcollect and alltoall: lines (as ring), push, pull;
  * of fcollect also hosts; of reductions: lines, published (of copies in the runtime's memory), partitioned (each member

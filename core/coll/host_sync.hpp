@@ -41,7 +41,7 @@ private:
 // be some steps behind. Only a member that waits for nobody any more, since a wait of it has failed, is 62 steps ahead.
 // Eight lines of shared memory, all zero at first.
 //
-//     0..15 a FutexCounter with the step | 16..511 for each of 62 turns: the step of a failure, and the outcome
+//     0..15 a FutexCounter with the step | 16..511 the last failures by step, 62: the step, and the outcome
 class HostCounter {
 public:
     static constexpr std::uint64_t bytes = 512;
@@ -115,6 +115,7 @@ public:
     // A member that announces the end of an exchange may be two steps of each epoch ahead, and one of the next
     // exchange.
     static_assert(HostCounter::failures >= 2 * (turns - 2) + 2);
+    static_assert(turns * sizeof(std::uint64_t) % 64 == 0, "memory_bytes() is aligned to a line");
     static constexpr int max_slots = 128;
     // Returns the size of each member's memory in a job of that many PEs, aligned to a line.
     static constexpr std::uint64_t memory_bytes(int npes) {

@@ -77,10 +77,13 @@ Status LeaderExchange::run(const std::byte* source, std::uint64_t count, bool ea
 Status LeaderExchange::take_room(std::uint64_t count, std::uint64_t& at) {
     const std::uint64_t wanted = rounded_up(count, 64);
     Status done = sync_.prepare(1);
-    const auto used = [this] { return sync_.exchanges() == used_after_ ? used_ : 0; };
-    if (used() + wanted > broadcast_room_) done = sync_.meet();
-    at = at_ + used();
-    used_ = used() + wanted;
+    if (sync_.exchanges() != used_after_) used_ = 0;
+    if (used_ + wanted > broadcast_room_) {  // not after an exchange
+        done = sync_.meet();
+        used_ = 0;
+    }
+    at = at_ + used_;
+    used_ += wanted;
     used_after_ = sync_.exchanges();
     return done;
 }

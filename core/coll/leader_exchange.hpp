@@ -26,8 +26,8 @@ class Group;
 class LeaderExchange final : public SmallExchange, public SmallBroadcast {
 public:
     static constexpr int max_members = 64;
-    static constexpr std::uint64_t broadcast_bytes = 4096;  // maximum
-    static constexpr std::uint64_t broadcast_room = 8 * broadcast_bytes;
+    static constexpr std::uint64_t broadcast_bytes = 4096;                // maximum
+    static constexpr std::uint64_t broadcast_room = 8 * broadcast_bytes;  // more than one: an exchange frees enough
     static constexpr std::uint64_t area_bytes = 16384;
     static constexpr std::uint64_t areas = 2;
     // Of each member, aligned to a line.

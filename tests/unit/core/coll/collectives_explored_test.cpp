@@ -33,8 +33,9 @@ using Kept = std::shared_ptr<const Bytes>;
 constexpr int calls = 5;
 constexpr std::uint64_t area = 64;  // of each call's source and dest
 constexpr std::uint64_t lines_at = Workspace::bytes + 2 * area * calls;
-// Of a turn, only the bytes that are used.
-constexpr std::uint64_t memory_bytes = lines_at + area * (HostSync::turns + LeaderExchange::areas);
+// Of a LeaderExchange, the lines of `max_broadcasts` and the beginnings of its areas.
+constexpr std::uint64_t max_broadcasts = 8;
+constexpr std::uint64_t memory_bytes = lines_at + area * (max_broadcasts + LeaderExchange::areas);
 constexpr std::uint64_t source_of(int call) { return Workspace::bytes + 2 * area * static_cast<std::uint64_t>(call); }
 constexpr std::uint64_t dest_of(int call) { return source_of(call) + area; }
 
@@ -236,13 +237,13 @@ private:
         if (offset < first_line) return static_cast<std::ptrdiff_t>(offset);
         const std::uint64_t at = offset - first_line;
         if (at < LeaderExchange::broadcast_room) {
-            EXPECT_LT(at, area * HostSync::turns);
+            EXPECT_LT(at, area * max_broadcasts);
             return static_cast<std::ptrdiff_t>(lines_at + at);
         }
         const std::uint64_t of_exchanges = at - LeaderExchange::broadcast_room;
         const std::uint64_t in_area = of_exchanges % LeaderExchange::area_bytes;
         EXPECT_LT(in_area, area);
-        const std::uint64_t number = HostSync::turns + of_exchanges / LeaderExchange::area_bytes;
+        const std::uint64_t number = max_broadcasts + of_exchanges / LeaderExchange::area_bytes;
         return static_cast<std::ptrdiff_t>(lines_at + number * area + in_area);
     }
     [[nodiscard]] Bytes& memory_of(int member) const { return state_.memory[static_cast<std::size_t>(member)]; }
