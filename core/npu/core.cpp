@@ -49,7 +49,7 @@ std::uint64_t Core::wait_slow_path(const detail::Condition& condition, const Whe
 Result<std::uint64_t> Core::signal_wait_for(const std::uint64_t* word, Compare compare, std::uint64_t value,
                                             const WaitLimit& limit, const Where& where) {
     check_scalar("signal_wait_for", word, where);
-    const detail::Condition condition{word, compare, value, limit.pe};
+    const detail::Condition condition{word, compare, value, limit.from};
     std::uint64_t seen = 0;
     try {
         if (state_.hooks != nullptr && limit.timeout > std::chrono::nanoseconds::zero())

@@ -125,13 +125,13 @@ std::uint64_t Core::fetch_unmapped(const std::uint64_t* word, int pe, const Wher
 std::uint64_t Core::wait_unmapped(const detail::Condition& condition, const Where& where) {
     detail::PollState polling{std::chrono::steady_clock::now().time_since_epoch()};
     detail::WaitObservation observation(state_.context->runner->wait_policy());
-    std::uint64_t seen = poll_unmapped(condition.word, condition.pe, where);
+    std::uint64_t seen = poll_unmapped(condition.word, condition.from.pe, where);
     while (!satisfied(seen, condition.compare, condition.value)) {
         if (state_.hooks != nullptr) state_.hooks->before_wait();
         state_.context->runner->poll_condition(*state_.context, condition, seen, polling, observation, where);
-        seen = poll_unmapped(condition.word, condition.pe, where);
+        seen = poll_unmapped(condition.word, condition.from.pe, where);
     }
-    const void* name = name_of(*state_.unmapped, condition.word, condition.pe);
+    const void* name = name_of(*state_.unmapped, condition.word, condition.from.pe);
     if (state_.hooks != nullptr) state_.hooks->after_wait(name, seen, where);
     return seen;
 }

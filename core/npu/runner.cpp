@@ -36,7 +36,7 @@ std::string describe(const CoreContext& core) {
                                                                       fmt::ptr(core.polled), core.polled_value);
         return core.where.line() == 0 ? "still running" : fmt::format("at {}{}", text_of(core.where), word);
     }
-    const std::string whom = core.condition.pe < 0 ? "" : fmt::format(" from PE {}", core.condition.pe);
+    const std::string whom = core.condition.from.pe < 0 ? "" : fmt::format(" from PE {}", core.condition.from.pe);
     return fmt::format("waited for the word at {}{} to be {} {}, last saw {} ({})", fmt::ptr(core.condition.word), whom,
                        name_of(core.condition.compare), core.condition.value, core.seen, text_of(core.where));
 }
@@ -45,7 +45,7 @@ LongWait long_wait_of(const CoreContext& core, nanoseconds began) {
     if (core.status == CoreStatus::awaiting_predicate)
         return {core.predicate->what, nullptr, core.predicate->pe, core.where, began};
     if (core.status == CoreStatus::awaiting_word)
-        return {"a value in symmetric memory", core.condition.word, core.condition.pe, core.where, began};
+        return {"a value in symmetric memory", core.condition.word, core.condition.from.pe, core.where, began};
     return {"the other cores of the launch", nullptr, -1, core.where, began};
 }
 
@@ -144,13 +144,13 @@ WaitLimits::WaitLimits(const CoreRing& ring, WaitPolicy& wait_policy, WorkSource
       check_interval_(first_check),
       observation_(wait_policy) {}
 
-bool WaitLimits::check_poll(CoreContext& self, int pe, PollState& polling) const {
+bool WaitLimits::check_poll(CoreContext& self, const PeGroup& needs, PollState& polling) const {
     const nanoseconds time = now();
     const nanoseconds timeout = self.run->default_wait_timeout();
     if (timeout.count() != 0 && time >= polling.began + timeout) throw KernelError(timed_out(self, timeout));
     if (time < std::max(polling.began, polling.liveness_checked) + first_check) return false;
     polling.liveness_checked = time;
-    if (Status peer_status = wait_policy_.peer_status(pe); !peer_status.ok())
+    if (Status peer_status = wait_policy_.peer_status(needs); !peer_status.ok())
         throw KernelError(peer_status.within(describe(self)));
     return true;
 }
@@ -192,8 +192,9 @@ void WaitLimits::check_wait(CoreContext& core, nanoseconds time, nanoseconds wai
     if (limited && core.deadline.count() == 0) core.deadline = time + core.timeout - waited;
     if (limited && time >= core.deadline) time_out(core);
     if (!on_peer) return;
-    const int pe = core.status == CoreStatus::awaiting_word ? core.condition.pe : core.predicate->pe;
-    if (Status peer_status = wait_policy_.peer_status(pe); !peer_status.ok())
+    const PeGroup needs =
+        core.status == CoreStatus::awaiting_word ? core.condition.from.needs : PeGroup::one(core.predicate->pe);
+    if (Status peer_status = wait_policy_.peer_status(needs); !peer_status.ok())
         core.failure = peer_status.within(describe(core));
 }
 
@@ -339,7 +340,7 @@ void Runner::poll_condition(CoreContext& self, const Condition& condition, std::
     self.seen = seen;
     self.where = where;
     self.status = CoreStatus::awaiting_word;  // for describe()
-    if (limits_.check_poll(self, condition.pe, polling)) observation.report(long_wait_of(self, polling.began));
+    if (limits_.check_poll(self, condition.from.needs, polling)) observation.report(long_wait_of(self, polling.began));
     poll(self, ++polling.round, where);
 }
 
@@ -349,7 +350,7 @@ void Runner::poll_unchanged(CoreContext& self, PollState& polling, const Where& 
     self.polls = ++polling.round;
     if (scheduler_ == nullptr) {
         if (polling.round == 1) polling = {now(), 1};
-        limits_.check_poll(self, -1, polling);
+        limits_.check_poll(self, {}, polling);
     } else {
         self.idle_polls = max_idle_polls;
         self.polled_version = scheduler_->version(self);

@@ -164,7 +164,7 @@ public:
     void use(Scheduler* scheduler) { scheduler_ = scheduler; }
     // Checks the wait of a core that polls by itself. Throws KernelError. Returns true at the intervals of the checks
     // of long waits.
-    bool check_poll(CoreContext& self, int pe, PollState& polling) const;
+    bool check_poll(CoreContext& self, const PeGroup& needs, PollState& polling) const;
     // The time until the next check while no core can run.
     [[nodiscard]] std::chrono::nanoseconds interval() const;
     // A core can run again: the next wait begins with short intervals.

@@ -34,9 +34,9 @@ void WaiterPolicy::pause(std::uint64_t round) {
     os_.sleep(sleep_between_polls);
 }
 
-Status WaiterPolicy::peer_status(int pe) const {
+Status WaiterPolicy::peer_status(const PeGroup& pes) const {
     if (liveness_ == nullptr) return {};
-    const auto dead = liveness_->find_dead(needed(pe));
+    const auto dead = liveness_->find_dead(range_of(pes));
     if (!dead) return {};
     return {Code::peer_dead, fmt::format("PE {} has died", *dead)};
 }
@@ -49,7 +49,8 @@ void WaiterPolicy::observe(const void* id, const LongWait& wait) {
             ? std::string("a kernel")
             : fmt::format("a kernel at {}:{}", std::filesystem::path(wait.where.file_name()).filename().string(),
                           wait.where.line());
-    const WaitFor what{.what = wait.what, .needs = needed(wait.pe), .call = call.c_str(), .object = wait.word};
+    const WaitFor what{
+        .what = wait.what, .needs = range_of(PeGroup::one(wait.pe)), .call = call.c_str(), .object = wait.word};
     observer_->observe(id, what, wait.began, os_.now());
 }
 

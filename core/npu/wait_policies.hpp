@@ -30,12 +30,14 @@ public:
     Code until(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override;
     [[nodiscard]] int polls() const override;
     void pause(std::uint64_t round) override;
-    [[nodiscard]] Status peer_status(int pe) const override;
+    [[nodiscard]] Status peer_status(const PeGroup& pes) const override;
     void observe(const void* id, const LongWait& wait) override;
     void end_observation(const void* id) override;
 
 private:
-    [[nodiscard]] PeRange needed(int pe) const { return pe < 0 ? any_pe_() : PeRange::one(pe); }
+    [[nodiscard]] PeRange range_of(const PeGroup& pes) const {
+        return pes.count == 0 ? any_pe_() : PeRange{pes.first, pes.stride, pes.count, pes.list};
+    }
 
     const Waiter& waiter_;
     WaitOs& os_;

@@ -2,6 +2,7 @@
 #include "core/runtime/team_device.hpp"
 
 #include <utility>
+#include <vector>
 
 namespace npushmem {
 
@@ -99,7 +100,11 @@ int TeamFabric::pe_of(const void* address) const {
     return pe < 0 ? pe : members_.index_of(pe);
 }
 
-Status TeamWaitPolicy::peer_status(int pe) const { return world_.peer_status(pe < 0 ? pe : members_.at(pe)); }
+Status TeamWaitPolicy::peer_status(const npu::PeGroup& pes) const {
+    std::vector<int> there;
+    for (int i = 0; i < pes.count; ++i) there.push_back(members_.at(pes.at(i)));
+    return world_.peer_status({.count = pes.count, .list = there.data()});
+}
 
 void TeamWaitPolicy::observe(const void* id, const npu::LongWait& wait) {
     npu::LongWait there = wait;

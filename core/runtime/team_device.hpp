@@ -47,7 +47,7 @@ public:
     }
     [[nodiscard]] int polls() const override { return world_.polls(); }
     void pause(std::uint64_t round) override { world_.pause(round); }
-    [[nodiscard]] Status peer_status(int pe) const override;
+    [[nodiscard]] Status peer_status(const npu::PeGroup& pes) const override;
     void observe(const void* id, const npu::LongWait& wait) override;
     void end_observation(const void* id) override { world_.end_observation(id); }
 

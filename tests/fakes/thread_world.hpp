@@ -3,6 +3,7 @@
 // increments an offset per PE, so equal calls give equal offsets, as on a real heap.
 #pragma once
 
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cstddef>
@@ -34,6 +35,9 @@ public:
     [[nodiscard]] std::size_t part() const { return part_; }
     [[nodiscard]] std::byte* base(int pe) const { return memory_.get() + static_cast<std::size_t>(pe) * part_; }
     void barrier() { barrier_.arrive_and_wait(); }
+    // From now on that PE counts as dead.
+    void kill(int pe) { dead_ = pe; }
+    [[nodiscard]] int dead() const { return dead_; }
 
     // Runs body(pe) on a thread per PE and waits for all. Barriers no longer wait for a PE that has returned.
     void run(const std::function<void(int)>& body) {
@@ -61,6 +65,7 @@ private:
     std::size_t part_;
     std::unique_ptr<std::byte, Free> memory_;
     std::barrier<> barrier_;
+    std::atomic<int> dead_{-1};
 };
 
 // The device's fabric. With `window` it computes remote addresses, else it looks each one up.

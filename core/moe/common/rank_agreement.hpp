@@ -4,11 +4,13 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
 #include "core/moe/common/combine_config.hpp"
 #include "core/moe/common/symmetric_memory.hpp"
+#include "npushmem/npu/core.hpp"
 
 namespace npushmem::moe {
 
@@ -24,6 +26,11 @@ constexpr std::uint64_t without_abort_bit(std::uint64_t word) { return word & ~a
 inline bool abort_received(const std::uint64_t* word) {
     // Acquire: pairs with the addition of abort_bit, before which its rank wrote its record.
     return is_aborted(__atomic_load_n(word, __ATOMIC_ACQUIRE));
+}
+
+// A kernel's wait for a rank also needs all others: the awaited one may have ended its call because of another's death.
+inline npu::WaitLimit wait_for_rank(const npu::Core& core, int rank, std::chrono::nanoseconds timeout) {
+    return {timeout, {rank, {.count = core.n_pes()}}};
 }
 
 // Ranks agree before they allocate or move anything: every rank publishes its configuration, every rank compares all of

@@ -30,7 +30,7 @@ struct CallWord {
 
 // Waits until the word is that of this call, and returns it.
 std::uint64_t await_call(Core& core, const CombineReceive& receive, const CallWord& of) {
-    const npu::WaitLimit limit{receive.timeout, of.rank};
+    const npu::WaitLimit limit = wait_for_rank(core, of.rank, receive.timeout);
     const auto seen = core.signal_wait_for(of.word, npu::Compare::greater_equal, receive.epoch, limit);
     if (!seen.ok()) {
         throw KernelError(

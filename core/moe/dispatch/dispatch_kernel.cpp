@@ -155,7 +155,8 @@ void put_record(Core& core, const DispatchWork& work, Bytes signal, std::int32_t
 
 void await(Core& core, const DispatchWork& work, Bytes offset, std::int32_t source, const char* what) {
     const std::uint64_t* word = work.word(offset);
-    const auto seen = core.signal_wait_for(word, npu::Compare::greater_equal, work.epoch, {work.timeout, source});
+    const auto seen =
+        core.signal_wait_for(word, npu::Compare::greater_equal, work.epoch, wait_for_rank(core, source, work.timeout));
     if (!seen.ok()) {
         throw KernelError(
             seen.status().code(),

@@ -72,7 +72,7 @@ public:
           remote_ring_(
               core.remote(memory.ring_to(core.my_pe(), destination), memory.holder_to(core.my_pe(), destination))),
           pulled_(memory.pulls()),
-          limit_{memory.timeout, destination} {}
+          limit_(wait_for_rank(core, destination, memory.timeout)) {}
 
     // Sets the batch for the next write. The batch may be overwritten after the commit.
     void stage(npu::ub_view<const std::byte> batch) { batch_ = batch; }
@@ -117,7 +117,7 @@ public:
           tail_(memory.word(memory.layout.tail(source))),
           remote_head_(core.remote(memory.word(memory.layout.head(core.my_pe())), source)),
           ring_(core.remote(memory.ring_from(core.my_pe(), source), memory.holder_from(core.my_pe(), source))),
-          limit_{memory.timeout, source},
+          limit_(wait_for_rank(core, source, memory.timeout)),
           flag_(flag) {}
 
     // The memory of a piece that pieces() reports. A ring at the sender lies in the sender's memory.

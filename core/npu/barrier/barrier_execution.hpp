@@ -21,6 +21,7 @@ public:
     // -1 when `pe` is not a member.
     [[nodiscard]] int index_of(int pe) const;
     [[nodiscard]] const TeamView& team() const { return team_; }
+    [[nodiscard]] PeGroup group() const { return {team_.start, team_.stride, team_.size, list_}; }
 
 private:
     TeamView team_;
@@ -61,15 +62,19 @@ public:
     void signal(int index, std::size_t number) const {
         core_.signal_set_on(slot(number), call_.generation, members_.pe(index), where_);
     }
-    // Waits until the word shows that the member `index` has entered.
+    // Waits until the word shows that the member `index` has entered. That member may miss a signal because some other
+    // member is dead, so the wait needs all members.
     void await(const std::uint64_t* word, int index) const {
         const int pe = members_.pe(index);
-        observe(core_.signal_wait_until(word, Compare::greater_equal, call_.generation, pe, where_), pe);
+        observe(core_.signal_wait_until(word, Compare::greater_equal, call_.generation, {pe, members_.group()}, where_),
+                pe);
     }
     // Like await, on that member's copy of the word.
     void await_remote(const std::uint64_t* word, int index) const {
         const int pe = members_.pe(index);
-        observe(core_.signal_wait_until_on(word, Compare::greater_equal, call_.generation, pe, where_), pe);
+        observe(
+            core_.signal_wait_until_on(word, Compare::greater_equal, call_.generation, {pe, members_.group()}, where_),
+            pe);
     }
     // A barrier among this PE's cores.
     void sync_cores() const { core_.core_barrier(where_); }

@@ -66,8 +66,8 @@ inline constexpr int barrier_v3_pollers = 8;
 // different sizes, but checked mode reports them (H24).
 //
 // Throw KernelError: Code::argument when this PE is not a member or the team is empty, and the errors of
-// signal_wait_until, which name the awaited PE. After such a wait error the members disagree on the generation: zero
-// the state on all of them before the next use.
+// signal_wait_until, which name the awaited PE; the death of any member ends every wait of the barrier. After such a
+// wait error the members disagree on the generation: zero the state on all of them before the next use.
 
 // v1, dissemination: one core performs ceil(log2 n) rounds of one signal and one wait.
 NPUSHMEM_NPU_EXPORT void barrier_v1(Core& core, const TeamView& team, BarrierState* state,

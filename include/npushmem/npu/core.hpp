@@ -30,10 +30,10 @@
 
 namespace npushmem::npu {
 
-// Limits of one wait: a timeout (0: the device's wait_timeout) and the PE whose store is expected (-1: any).
+// Limits of one wait: a timeout (0: the device's wait_timeout), and the PEs whose death ends it.
 struct WaitLimit {
     std::chrono::nanoseconds timeout{0};
-    int pe = -1;
+    Awaited from{};
 };
 
 // Types of scalar loads, stores and atomics.
@@ -219,14 +219,14 @@ public:
     [[nodiscard]] std::uint64_t signal_fetch(const std::uint64_t* word, const Where& where = Where::current());
     [[nodiscard]] std::uint64_t signal_fetch_on(const std::uint64_t* word, int pe,
                                                 const Where& where = Where::current());
-    // Waits until `*word compare value` is true and returns the value that satisfied it. `pe` is the PE whose store is
-    // expected: its death ends the wait (-1: the death of any PE does). Throws Code::timeout after the device's
+    // Waits until `*word compare value` is true and returns the value that satisfied it. `from`: the number of the PE
+    // whose store is expected, or -1, or an Awaited that names further PEs. Throws Code::timeout after the device's
     // wait_timeout, Code::peer_dead, Code::aborted.
-    std::uint64_t signal_wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value, int pe = -1,
-                                    const Where& where = Where::current());
-    // Like signal_wait_until, but polls `pe`'s copy of a symmetric word.
-    std::uint64_t signal_wait_until_on(const std::uint64_t* word, Compare compare, std::uint64_t value, int pe,
-                                       const Where& where = Where::current());
+    std::uint64_t signal_wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value,
+                                    const Awaited& from = {}, const Where& where = Where::current());
+    // Like signal_wait_until, but polls the copy of a symmetric word on the PE whose store is expected.
+    std::uint64_t signal_wait_until_on(const std::uint64_t* word, Compare compare, std::uint64_t value,
+                                       const Awaited& from, const Where& where = Where::current());
     // Like signal_wait_until, with a limit for this wait. Returns a timeout or a dead peer instead of throwing it.
     Result<std::uint64_t> signal_wait_for(const std::uint64_t* word, Compare compare, std::uint64_t value,
                                           const WaitLimit& limit, const Where& where = Where::current());

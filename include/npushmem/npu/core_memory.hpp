@@ -262,13 +262,13 @@ inline std::uint64_t Core::signal_fetch(const std::uint64_t* word, const Where& 
     return seen;
 }
 
-inline std::uint64_t Core::signal_wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value, int pe,
-                                             const Where& where) {
+inline std::uint64_t Core::signal_wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value,
+                                             const Awaited& from, const Where& where) {
     check_scalar("signal_wait_until", word, where);
     if (state_.hooks != nullptr) [[unlikely]]
-        state_.hooks->before_wait_until({word, compare, value, pe}, where);
+        state_.hooks->before_wait_until({word, compare, value, from}, where);
     std::uint64_t seen = detail::acquire_word(word);
-    if (!satisfied(seen, compare, value)) seen = wait_slow_path({word, compare, value, pe}, where);
+    if (!satisfied(seen, compare, value)) seen = wait_slow_path({word, compare, value, from}, where);
     if (state_.hooks != nullptr) [[unlikely]]
         state_.hooks->after_wait(word, seen, where);
     return seen;
@@ -281,12 +281,12 @@ inline std::uint64_t Core::signal_fetch_on(const std::uint64_t* word, int pe, co
     return signal_fetch(there, where);
 }
 
-inline std::uint64_t Core::signal_wait_until_on(const std::uint64_t* word, Compare compare, std::uint64_t value, int pe,
-                                                const Where& where) {
-    const std::uint64_t* there = find(const_cast<std::uint64_t*>(word), pe, where);
+inline std::uint64_t Core::signal_wait_until_on(const std::uint64_t* word, Compare compare, std::uint64_t value,
+                                                const Awaited& from, const Where& where) {
+    const std::uint64_t* there = find(const_cast<std::uint64_t*>(word), from.pe, where);
     if (there == nullptr) [[unlikely]]
-        return wait_unmapped({word, compare, value, pe}, where);
-    return signal_wait_until(there, compare, value, pe, where);
+        return wait_unmapped({word, compare, value, from}, where);
+    return signal_wait_until(there, compare, value, from, where);
 }
 
 // `changes(before)`: whether the operation changes the word from `before`.

@@ -14,6 +14,7 @@
 #include "npushmem/npu/hazard.hpp"
 #include "npushmem/npu/source_location.hpp"
 #include "npushmem/npu/vector_ops.hpp"
+#include "npushmem/npu/wait_policy.hpp"
 
 namespace npushmem::npu {
 
@@ -53,12 +54,12 @@ struct CoreState {
     const Print* print = nullptr;  // null or empty: standard output
 };
 
-// The condition on a 64-bit word that a core waits for, and the PE whose store is expected (-1: unknown).
+// The condition on a 64-bit word that a core waits for, and the PE whose store is expected.
 struct Condition {
     const std::uint64_t* word;
     Compare compare;
     std::uint64_t value;
-    int pe;
+    Awaited from;
 };
 
 // Combines the data of a copy out of UB with the contents of GM.

@@ -11,6 +11,29 @@
 
 namespace npushmem::npu {
 
+// A number of PEs: those of `list`, or those at equal distances from `first` on if it is null.
+struct PeGroup {
+    int first = 0;
+    int stride = 1;
+    int count = 0;
+    const int* list = nullptr;
+
+    // An empty group if `pe` is -1.
+    static constexpr PeGroup one(int pe) { return {.first = pe, .count = pe < 0 ? 0 : 1}; }
+    [[nodiscard]] constexpr int at(int index) const { return list != nullptr ? list[index] : first + index * stride; }
+};
+
+// The PE whose store ends a wait (-1: any), and all PEs without which that store may never come. The death of any of
+// them ends the wait.
+struct Awaited {
+    constexpr Awaited(int awaited_pe = -1) : Awaited(awaited_pe, PeGroup::one(awaited_pe)) {}  // implicit
+    // `needed` includes the PE. `needed.list` outlives the wait.
+    constexpr Awaited(int awaited_pe, const PeGroup& needed) : pe(awaited_pe), needs(needed) {}
+
+    int pe;
+    PeGroup needs;
+};
+
 // The wait of a core that has lasted long, for reports.
 struct LongWait {
     const char* what = "a core";       // the awaited condition
@@ -35,9 +58,10 @@ public:
     [[nodiscard]] virtual int polls() const { return 0; }
     // Pauses between two polls of a kernel. `round` counts the polls; larger rounds pause longer.
     virtual void pause(std::uint64_t round) = 0;
-    // The reason why a wait for a store by `pe` (-1: by any PE) must end: that PE is dead, or the job is being aborted.
-    // Ok: the wait continues. Called at intervals of 10 to 250 ms while no core can run, never on the fast path.
-    [[nodiscard]] virtual Status peer_status(int /*pe*/) const { return {}; }
+    // The reason why a wait that needs these PEs (an empty group: any PE) must end: one of them is dead, or the job is
+    // being aborted. Ok: the wait continues. Called at intervals of 10 to 250 ms while no core can run, never on the
+    // fast path.
+    [[nodiscard]] virtual Status peer_status(const PeGroup& /*pes*/) const { return {}; }
     // Reports a long wait at the intervals of peer_status(), until end_observation() is called with the same `id`.
     // While several cores of a thread wait, one of them is reported.
     virtual void observe(const void* /*id*/, const LongWait& /*wait*/) {}

@@ -113,7 +113,7 @@ std::string JobRun::describe(const CoreContext& core) const {
             return fmt::format("{} waits for a transport ({})", who, text_of(core.where));
         case CoreStatus::awaiting_word: break;
     }
-    const std::string from = core.condition.pe < 0 ? "" : fmt::format(" from PE {}", core.condition.pe);
+    const std::string from = core.condition.from.pe < 0 ? "" : fmt::format(" from PE {}", core.condition.from.pe);
     return fmt::format("{} waits{} at {} for {} {} in {}", who, from, text_of(core.where),
                        name_of(core.condition.compare), core.condition.value,
                        describe_word(core.condition.word, word_in_memory(number_of(core.condition.word))));

@@ -2,14 +2,37 @@
 // One PE of a test with a thread per PE: memory, fabric and device; and the fixture that starts the threads.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "core/npu/wait_policies.hpp"
 #include "npushmem/npu/device.hpp"
 #include "tests/fakes/thread_world.hpp"
 
 namespace npushmem::moe {
+
+// The waits of a device in a world of threads.
+class ThreadWait final : public npu::WaitPolicy {
+public:
+    explicit ThreadWait(const fakes::ThreadWorld& world) : world_(world), policy_(world.pes()) {}
+    Code until(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override {
+        return policy_.until(ready, timeout);
+    }
+    [[nodiscard]] int polls() const override { return policy_.polls(); }
+    void pause(std::uint64_t round) override { policy_.pause(round); }
+    [[nodiscard]] Status peer_status(const npu::PeGroup& pes) const override {
+        for (int i = 0; i < pes.count; ++i)
+            if (pes.at(i) == world_.dead()) return {Code::peer_dead, fmt::format("PE {} has died", world_.dead())};
+        return {};
+    }
+
+private:
+    const fakes::ThreadWorld& world_;
+    npu::detail::StandaloneWaitPolicy policy_;
+};
 
 // A copy is the same PE: another layer on its memory and device.
 class ThreadPe {
@@ -18,10 +41,11 @@ public:
         : world_(world),
           memory_(std::make_shared<fakes::ThreadMemory>(world, pe)),
           fabric_(std::make_shared<fakes::ThreadFabric>(world, pe, window)),
+          waiting_(std::make_shared<ThreadWait>(world)),
           pe_(pe) {
         npu::DeviceConfig device;
         device.blocks = blocks;
-        device_ = std::move(npu::Device::create(device, *fabric_)).value();
+        device_ = std::move(npu::Device::create(device, *fabric_, *waiting_)).value();
     }
     ThreadPe(const ThreadPe&) = default;
     ThreadPe& operator=(const ThreadPe&) = delete;
@@ -33,6 +57,7 @@ public:
     // Message of the last call, "" if it succeeded.
     [[nodiscard]] const std::string& error() const { return error_; }
     void barrier() { world_.barrier(); }
+    void kill(int pe) { world_.kill(pe); }
 
 protected:
     npu::Device& device() { return *device_; }
@@ -45,6 +70,7 @@ private:
     fakes::ThreadWorld& world_;
     std::shared_ptr<fakes::ThreadMemory> memory_;
     std::shared_ptr<fakes::ThreadFabric> fabric_;
+    std::shared_ptr<ThreadWait> waiting_;
     std::shared_ptr<npu::Device> device_;
     int pe_;
     std::string error_;

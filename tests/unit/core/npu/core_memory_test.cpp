@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "npushmem/testing/array_fabric.hpp"
+#include "tests/fakes/dead_pe.hpp"
 
 namespace npushmem::npu {
 namespace {
@@ -208,20 +209,8 @@ TEST_F(MemoryTest, SignalWaitForReturnsTheTimeoutInsteadOfThrowing) {
     EXPECT_TRUE(status.ok()) << status.message();
 }
 
-// A dead PE ends a wait for that PE and a wait for any PE.
-struct DeadPeer final : WaitPolicy {
-    Code until(const std::function<bool()>& ready, std::chrono::nanoseconds) override {
-        return ready() ? Code::ok : Code::timeout;
-    }
-    void pause(std::uint64_t) override {}
-    [[nodiscard]] Status peer_status(int pe) const override {
-        if (pe == 1 || pe == -1) return {Code::peer_dead, "PE 1 has died"};
-        return {};
-    }
-};
-
 TEST_F(MemoryTest, DeadPeersEndOnlyTheWaitsThatNeedThem) {
-    DeadPeer waiting;
+    fakes::DeadPe waiting(1);
     const auto device = std::move(Device::create({}, pe.fabric, waiting)).value();
     auto* word = array.at<std::uint64_t>(0);
     const auto run = [&](auto kernel) {
@@ -232,9 +221,13 @@ TEST_F(MemoryTest, DeadPeersEndOnlyTheWaitsThatNeedThem) {
                     if (core.index() == 0) {
                         EXPECT_EQ(core.signal_wait_until(word, Compare::equal, 4, 0), 4U);
                     } else {
-                        const auto got = core.signal_wait_for(word, Compare::equal, 9, {.pe = 1});
+                        const auto got = core.signal_wait_for(word, Compare::equal, 9, {.from = 1});
                         EXPECT_EQ(got.status().code(), Code::peer_dead);
                         EXPECT_THAT(got.status().message(), HasSubstr("from PE 1"));
+                        // PE 0 may wait for PE 1 itself.
+                        const auto needed = core.signal_wait_for(word, Compare::equal, 9, {.from = {0, {.count = 2}}});
+                        EXPECT_EQ(needed.status().code(), Code::peer_dead);
+                        EXPECT_THAT(needed.status().message(), HasSubstr("from PE 0"));
                         core.signal_set(word, 4);
                     }
                 }).ok());

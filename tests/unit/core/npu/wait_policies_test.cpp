@@ -83,11 +83,14 @@ TEST_F(WaiterPolicyTest, AnUnnamedPeIsOneOfThoseThatAreAwaited) {
     DeadPes dead(3);
     PeRange awaited{0, 1, 4};
     const WaiterPolicy policy(waiter, os, &dead, [&awaited] { return awaited; });
-    EXPECT_EQ(policy.peer_status(-1).code(), Code::peer_dead);
+    EXPECT_EQ(policy.peer_status({}).code(), Code::peer_dead);
     awaited.count = 3;
-    EXPECT_TRUE(policy.peer_status(-1).ok());
-    EXPECT_EQ(policy.peer_status(3).code(), Code::peer_dead);
-    EXPECT_TRUE(policy.peer_status(2).ok());
+    EXPECT_TRUE(policy.peer_status({}).ok());
+    EXPECT_EQ(policy.peer_status(PeGroup::one(3)).code(), Code::peer_dead);
+    EXPECT_TRUE(policy.peer_status(PeGroup::one(2)).ok());
+    const std::vector<int> listed{0, 2, 3};
+    EXPECT_EQ(policy.peer_status({.count = 3, .list = listed.data()}).code(), Code::peer_dead);
+    EXPECT_TRUE(policy.peer_status({.count = 2, .list = listed.data()}).ok());
 }
 
 TEST_F(WaiterPolicyTest, NeedsNoObserver) {

@@ -32,11 +32,14 @@ public:
         return policy_.until(ready, timeout);
     }
     void pause(std::uint64_t round) override { policy_.pause(round); }
-    [[nodiscard]] Status peer_status(int pe) const override {
-        return pe == dead ? Status{Code::peer_dead, "PE " + std::to_string(pe)} : Status{};
+    [[nodiscard]] Status peer_status(const npu::PeGroup& pes) const override {
+        for (int i = 0; i < pes.count; ++i)
+            if (pes.at(i) == dead) return {Code::peer_dead, "PE " + std::to_string(dead)};
+        return pes.count == 0 && dead == any ? Status{Code::peer_dead, "any PE"} : Status{};
     }
     void observe(const void* /*id*/, const npu::LongWait& wait) override { observed.push_back(wait.pe); }
 
+    static constexpr int any = -1;
     int dead = -2;
     std::vector<int> observed;
 
@@ -129,8 +132,12 @@ TEST_F(TeamDeviceTest, ReportsLongWaitsByNumbersOfTheWorld) {
     }
     EXPECT_THAT(policy.observed, ElementsAre(-1, 4, 0));
     policy.dead = 4;
-    EXPECT_EQ(team.peer_status(0).code(), Code::peer_dead);
-    EXPECT_TRUE(team.peer_status(1).ok());
+    EXPECT_EQ(team.peer_status(npu::PeGroup::one(0)).code(), Code::peer_dead);
+    EXPECT_TRUE(team.peer_status(npu::PeGroup::one(1)).ok());
+    EXPECT_EQ(team.peer_status({.count = 2}).code(), Code::peer_dead);
+    EXPECT_TRUE(team.peer_status({}).ok());
+    policy.dead = NamingPolicy::any;
+    EXPECT_EQ(team.peer_status({}).code(), Code::peer_dead);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace npushmem::moe {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 // A rejected call leaves the layer unchanged, and the next call may follow at once.
@@ -221,6 +222,41 @@ TEST(DispatchRefusals, AfterAResetALayerWhoseCombineFailedRunsAgain) {
             expect_whole_layers(pe, routing);
         });
     }
+}
+
+// Rank 3 is dead, and the ranks 1 and 2 have ended their calls because of that. The two cores of rank 0 wait for them
+// first.
+TEST(DispatchRefusals, TheDeathOfARankEndsTheWaitForAnother) {
+    const CaseShape shape{4, 8, 2, 5, 36};
+    const Routing routing = random_routing(shape);
+    for (const bool fixed : {false, true}) {
+        CombineConfig config = layer_config(shape, 20);
+        if (fixed) config.capacity = fixed_slots;
+        LayerFixture bench(shape.ranks, config, 1);
+        bench.run([&](LayerPe& pe) {
+            ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
+            pe.barrier();
+            if (pe.pe() != 0) return;
+            pe.kill(3);
+            EXPECT_FALSE(pe.dispatch(routing, 2));
+            EXPECT_THAT(pe.error(), AllOf(ContainsRegex("of rank [12], "), HasSubstr("PE 3 has died")));
+        });
+    }
+}
+
+TEST(DispatchRefusals, TheDeathOfARankEndsTheCombineThatWaitsForAnother) {
+    const CaseShape shape{4, 8, 2, 5, 36};
+    const Routing routing = random_routing(shape);
+    LayerFixture bench(shape.ranks, layer_config(shape, 20), 1);
+    bench.run([&](LayerPe& pe) {
+        ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
+        pe.run_experts(routing, 1);
+        pe.barrier();
+        if (pe.pe() != 0) return;
+        pe.kill(3);
+        EXPECT_FALSE(pe.combine());
+        EXPECT_THAT(pe.error(), AllOf(ContainsRegex("of rank [12], "), HasSubstr("PE 3 has died")));
+    });
 }
 
 }  // namespace

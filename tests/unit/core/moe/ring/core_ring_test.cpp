@@ -2,12 +2,14 @@
 // Rings between devices in threads: every byte, over many launches in a row, and the errors for a missing peer.
 #include "core/moe/ring/core_ring.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <random>
 
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/launch.hpp"
+#include "tests/fakes/dead_pe.hpp"
 #include "tests/fakes/thread_world.hpp"
 #include "tests/unit/core/moe/ring/ring_kernels.hpp"
 
@@ -138,11 +140,11 @@ TEST(CoreRing, OneRankAlone) { expect_every_byte(1, {Bytes{96}, Bytes{96}, Bytes
 // The error of a PE whose peer does not take part, after it has sent more than fits.
 Status alone(npu::WaitPolicy* waiting, std::chrono::nanoseconds timeout, bool sends) {
     const RingShape shape{Bytes{128}, Bytes{64}, Bytes{64}};
-    fakes::ThreadWorld world(2, RingLayout(2, shape).total().value());
+    fakes::ThreadWorld world(3, RingLayout(3, shape).total().value());
     zero(world);
     RingPe pe(world, 0, shape, waiting);
     pe.work().memory.timeout = timeout;
-    Script script(2, std::vector<std::vector<std::uint64_t>>(2));
+    Script script(3, std::vector<std::vector<std::uint64_t>>(3));
     if (sends)
         script[0][1] = {64, 64, 32};
     else
@@ -163,22 +165,16 @@ TEST(CoreRing, ReportsAMissingSenderAtTheDeadline) {
     EXPECT_THAT(status.message(), HasSubstr("rank 0 waits for data in its ring from rank 1: head 0, tail 0, for "));
 }
 
-struct DeadPeer final : npu::WaitPolicy {
-    Code until(const std::function<bool()>& ready, std::chrono::nanoseconds) override {
-        return ready() ? Code::ok : Code::timeout;
-    }
-    void pause(std::uint64_t) override {}
-    [[nodiscard]] Status peer_status(int pe) const override {
-        return pe == 1 ? Status{Code::peer_dead, "PE 1 has died"} : Status{};
-    }
-};
-
+// Also another one than the awaited, which may wait for the dead one itself.
 TEST(CoreRing, ADeadPeerEndsTheWait) {
-    for (const bool sends : {true, false}) {
-        DeadPeer waiting;
-        const Status status = alone(&waiting, std::chrono::nanoseconds{0}, sends);
-        EXPECT_EQ(status.code(), Code::peer_dead) << status.message();
-        EXPECT_THAT(status.message(), AllOf(HasSubstr("rank 1: head 0"), HasSubstr("PE 1 has died")));
+    for (const int dead : {1, 2}) {
+        for (const bool sends : {true, false}) {
+            fakes::DeadPe waiting(dead);
+            const Status status = alone(&waiting, std::chrono::nanoseconds{0}, sends);
+            EXPECT_EQ(status.code(), Code::peer_dead) << status.message();
+            EXPECT_THAT(status.message(),
+                        AllOf(HasSubstr("rank 1: head 0"), HasSubstr(fmt::format("PE {} has died", dead))));
+        }
     }
 }
 

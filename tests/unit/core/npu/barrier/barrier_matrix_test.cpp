@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "npushmem/npu/checked_job.hpp"
 #include "npushmem/npu/npu.hpp"
+#include "npushmem/testing/array_fabric.hpp"
+#include "tests/fakes/dead_pe.hpp"
 
 namespace npushmem::npu {
 namespace {
@@ -387,6 +390,31 @@ TEST(LibraryBarriers, PassUnderSchedulesWithOneDeviationAndDrawnOnes) {
             const CheckReport report = explore(cores_are_costly ? 3 : 9, 3, barrier, schedule, 5);
             EXPECT_TRUE(report.clean()) << name << " " << report.text();
         }
+    }
+}
+
+// PE 0 of this team waits for another member than the dead one first; that member may have ended its call because of
+// the death, and then no signal comes.
+TEST(BarrierDeaths, TheDeathOfAMemberEndsTheWaitForAnother) {
+    fakes::SymmetricArray array(5, sizeof(BarrierState));
+    const fakes::ArrayFabric fabric(array, 0);
+    auto* const state = array.at<BarrierState>(0);
+    const auto run = [&](const Barrier& barrier, const TeamView& team) {
+        fakes::DeadPe waiting(2);
+        DeviceConfig config;
+        config.blocks = config.vector_cores = 1;
+        config.wait_timeout = std::chrono::milliseconds(50);
+        const auto device = Device::create(config, fabric, waiting).value();
+        std::memset(static_cast<void*>(state), 0, sizeof *state);
+        EXPECT_TRUE(launch(device->default_stream(), 1, [&](Core& core) { barrier(core, team, state); }).ok());
+        return device->synchronize();
+    };
+    for (const auto& [name, barrier] : barriers()) {
+        const Status needs_it = run(barrier, {0, 1, 5});
+        EXPECT_EQ(needs_it.code(), Code::peer_dead) << name << ": " << needs_it.message();
+        EXPECT_THAT(needs_it.message(), HasSubstr("PE 2 has died")) << name;
+        const Status without_it = run(barrier, {0, 3, 2});
+        EXPECT_EQ(without_it.code(), Code::timeout) << name << ": " << without_it.message();
     }
 }
 
