@@ -56,6 +56,10 @@ constexpr int naps_per_wait = 100;
 // A writer or an arrival wakes it. It drives the transports after each nap, as this PE's own messages may need that.
 constexpr int naps_per_parked_wait = 32;
 
+// A message arrives only when the transports are driven, which takes longer than some spins.
+constexpr std::uint64_t spins_per_drive = 4;
+constexpr std::uint64_t spins_per_clock = 32;
+
 // The yields of this time show whether others run.
 constexpr microseconds time_to_judge{30};
 
@@ -89,6 +93,7 @@ void WaitSteps::add_to(WaitCounters& counters) const {
 BackoffState::BackoffState(const Waiter& waiter, const WaitFor& what)
     : waiter_(waiter),
       what_(what),
+      spin_mask_((has_progress() ? spins_per_drive : spins_per_clock) - 1),
       stage_(waiter.budget_.spin_for > nanoseconds::zero() ? Stage::spin : Stage::yield),
       next_sleep_(waiter.budget_.first_sleep),
       liveness_check_interval_(first_liveness_check_after) {}

@@ -207,7 +207,7 @@ public:
     bool step() {
         if (stage_ == Stage::spin) [[likely]] {
             cpu_pause();
-            return ++steps_.spins % spins_per_check != 0 || check_clock();
+            return (++steps_.spins & spin_mask_) != 0 || check_clock();
         }
         return step_slow_path();
     }
@@ -216,7 +216,6 @@ public:
 
 private:
     enum class Stage { spin, yield, sleep };
-    static constexpr std::uint64_t spins_per_check = 32;
     static constexpr std::uint64_t yields_per_check = 8;
 
     bool step_slow_path();
@@ -241,6 +240,7 @@ private:
 
     const Waiter& waiter_;
     const WaitFor& what_;
+    const std::uint64_t spin_mask_;  // spins between two readings of the clock, less one; a power of two
     Stage stage_;
     bool announced_ = false;
     bool observed_ = false;

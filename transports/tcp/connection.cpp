@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -64,10 +65,38 @@ bool is_end_by_peer(int error) { return error == ECONNRESET || error == EPIPE; }
 
 }  // namespace
 
-bool Connection::send_handshake(const Handshake& handshake) { return post(bytes_of(handshake), {}); }
+void Connection::set_handshake(const Handshake& handshake) {
+    const auto bytes = bytes_of(handshake);
+    handshake_.assign(bytes.begin(), bytes.end());
+}
+
+bool Connection::send_handshake() {
+    if (const int error = socket_.connect_error(); error != 0) {
+        fail(Code::unreachable, fmt::format("cannot connect: {}", std::strerror(error)));
+        return false;
+    }
+    const Transfer sent = socket_.send(handshake_);
+    if (sent.outcome == Transfer::Outcome::failed) fail_with(sent.error);
+    handshake_.erase(handshake_.begin(), handshake_.begin() + static_cast<std::ptrdiff_t>(sent.bytes));
+    return is_open() && handshake_.empty();
+}
+
+void Connection::welcome() {
+    FrameHeader welcome;
+    welcome.kind = FrameKind::welcome;
+    queue_.open();
+    (void)post(bytes_of(welcome), {});
+}
+
+void Connection::take_operations(Connection& other) {
+    queue_.take(other.queue_);
+    reads_ = std::exchange(other.reads_, {});
+    has_operated_ = other.has_operated_;
+    (void)flush();
+}
 
 bool Connection::post(std::span<const std::byte> head, const Payload& payload) {
-    if (!is_open() || sending_failed_) return false;
+    if (!is_open() || sending_failed_ || refused_) return false;
     if (!queue_.post(socket_, head, payload)) return fail_sending(queue_.error()), false;
     report_sent();
     return true;
@@ -81,19 +110,22 @@ bool Connection::send_message(std::span<const std::byte> head, std::span<const s
     FrameHeader header;
     header.kind = FrameKind::message;
     header.bytes = head.size() + rest.size();
+    has_operated_ = true;
     return post(bytes_of(header), {head, rest});
 }
 
 bool Connection::write(const FrameHeader& header, const FrameSignal* signal, std::span<const std::byte> data,
                        bool copied, network::WireContext& context) {
+    has_operated_ = true;
     std::array<std::byte, sizeof header + sizeof *signal> head;
     std::memcpy(head.data(), &header, sizeof header);
     if (signal != nullptr) std::memcpy(head.data() + sizeof header, signal, sizeof *signal);
     return post(std::span(head).first(sizeof header + (signal != nullptr ? sizeof *signal : 0)),
-                {data, {}, copied, 0, &context});
+                {.first = data, .copied = copied, .context = &context});
 }
 
 bool Connection::read(const FrameHeader& header, void* to, network::WireContext& context) {
+    has_operated_ = true;
     if (!post(bytes_of(header), {})) return false;
     reads_.push_back({static_cast<std::byte*>(to), header.bytes, &context});
     return true;
@@ -101,18 +133,15 @@ bool Connection::read(const FrameHeader& header, void* to, network::WireContext&
 
 bool Connection::flush() {
     if (!is_open()) return false;
-    if (!queue_.is_connected()) {
-        if (const int error = socket_.connect_error(); error != 0) {
-            fail(Code::unreachable, fmt::format("cannot connect: {}", std::strerror(error)));
-            return true;
-        }
-        queue_.set_connected();
-    }
+    if (!handshake_.empty() && !send_handshake()) return true;
     bool moved = false;
     const bool sent = queue_.flush(socket_, moved);
     if (moved && lane_id_.pe >= 0) owner_.active(lane_id_.pe);  // it takes what may be a long put
     report_sent();
-    if (!sent) fail_sending(queue_.error());
+    if (!sent)
+        fail_sending(queue_.error());
+    else
+        finish_refusal();
     return true;
 }
 
@@ -195,31 +224,35 @@ void Connection::handle(std::span<const std::byte> frame) {
     }
     const auto header = structure_at<FrameHeader>(frame);
     const std::span<const std::byte> rest = frame.subspan(sizeof header);
-    const bool of_target = direction_ == Direction::incoming;
     switch (header.kind) {
         case FrameKind::message:
-            if (of_target && header.bytes <= max_message_bytes) return owner_.arrived(rest);
+            if (is_welcomed() && header.bytes <= max_message_bytes) return owner_.arrived(rest);
             break;
         case FrameKind::write:
         case FrameKind::write_signal:
-            if (of_target) return handle_write(header, rest);
+            if (is_welcomed()) return handle_write(header, rest);
             break;
         case FrameKind::read:
-            if (of_target) return handle_read(header);
+            if (is_welcomed()) return handle_read(header);
             break;
         case FrameKind::data:
-            if (!of_target) return handle_data(header, rest);
+            if (is_welcomed()) return handle_data(header, rest);
             break;
         case FrameKind::refusal:
-            if (!of_target)
+            if (is_welcomed() && has_operated_)
                 return fail(Code::range,
                             fmt::format("it has refused {} bytes of a write at offset {} of memory that it has "
                                         "not registered, or no longer",
                                         header.bytes, header.offset));
             break;
         case FrameKind::goodbye:
-            if (!of_target) return close({Code::peer_dead, "the peer has closed its transport", true, true});
+            if (is_welcomed()) return close({Code::peer_dead, "the peer has closed its transport", true, true});
             break;
+        case FrameKind::welcome:
+            if (direction_ == Direction::incoming || is_welcomed() || header.bytes != 0) break;
+            queue_.open();
+            (void)flush();
+            return;
     }
     fail(Code::protocol, fmt::format("it has sent a frame of kind {} with {} bytes, which is not one of this version",
                                      static_cast<std::uint32_t>(header.kind), header.bytes));
@@ -242,18 +275,19 @@ void Connection::handle_read(const FrameHeader& header) {
     const std::byte* const place = owner_.regions().place(header.region, header.offset, header.bytes);
     if (place == nullptr) {
         answer.code = static_cast<std::int32_t>(Code::range);
-        (void)post(bytes_of(answer), {});
+        (void)post(bytes_of(answer), {.is_answer = true});
         return;
     }
     answer.bytes = header.bytes;
     if (header.bytes > max_whole) {
-        (void)post(bytes_of(answer), {{place, header.bytes}, {}, false, header.region, nullptr});
+        (void)post(bytes_of(answer),
+                   {.first = {place, header.bytes}, .copied = false, .is_answer = true, .region = header.region});
         return;
     }
     std::array<std::byte, max_whole> copy;
     const std::span<std::byte> data = std::span(copy).first(header.bytes);
     load(data, place);
-    (void)post(bytes_of(answer), {data});
+    (void)post(bytes_of(answer), {.first = data, .is_answer = true});
 }
 
 void Connection::handle_data(const FrameHeader& header, std::span<const std::byte> data) {
@@ -291,20 +325,25 @@ void Connection::refuse(std::uint64_t bytes, std::uint64_t offset) {
     refusal.kind = FrameKind::refusal;
     refusal.bytes = bytes;
     refusal.offset = offset;
-    refused_ = true;
     arriving_ = {};
     partial_.clear();
     (void)post(bytes_of(refusal), {});
+    refused_ = true;
+    finish_refusal();
+}
+
+void Connection::finish_refusal() {
+    if (refused_ && is_open() && queue_.empty()) (void)::shutdown(socket_.fd(), SHUT_WR);
 }
 
 void Connection::send_goodbye() {
     FrameHeader goodbye;
     goodbye.kind = FrameKind::goodbye;
-    if (has_handshake_) (void)post(bytes_of(goodbye), {});
+    if (is_welcomed()) (void)post(bytes_of(goodbye), {});
 }
 
 std::uint32_t Connection::events() const {
-    return (accepts_frames() ? std::uint32_t{EPOLLIN} : 0U) | (has_unsent() ? std::uint32_t{EPOLLOUT} : 0U);
+    return (accepts_frames() ? std::uint32_t{EPOLLIN} : 0U) | (must_write() ? std::uint32_t{EPOLLOUT} : 0U);
 }
 
 void Connection::leave_region(std::uint64_t region) {

@@ -26,7 +26,8 @@ class Connection;
 class ConnectionOwner {
 public:
     virtual ~ConnectionOwner() = default;
-    // An incoming connection has received its handshake. The owner closes that of a foreign process.
+    // An incoming connection has received its handshake. The owner welcomes it, leaves it without an answer, or closes
+    // that of a foreign process.
     virtual void handshake_received(Connection& connection, const Handshake& handshake) = 0;
     // The connection has ended; its socket is closed next.
     virtual void ended(Connection& connection, const Socket& socket) = 0;
@@ -37,9 +38,10 @@ public:
     [[nodiscard]] virtual const network::RegionTable& regions() const = 0;
 };
 
-// Sends and receives frames. A PE opens an outgoing connection for each lane to a peer that it uses: it sends
-// operations there, and receives the answers. The peer sends its operations on a connection of its own. So each
-// connection has one initiator, whichever PE starts first.
+// Sends and receives frames. The PE that has opened a connection sends its handshake, and operations as soon as the
+// peer has welcomed it. Both PEs may send operations then, and answer those of the other. Where both do, the data of
+// one direction acknowledge those of the other: a segment for each acknowledgement alone takes as long as a small
+// message.
 //
 // One thread. An ended connection has no socket; its owner destroys it later.
 class Connection {
@@ -47,9 +49,7 @@ public:
     enum class Direction { outgoing, incoming };
 
     Connection(ConnectionOwner& owner, Direction direction, Socket socket, network::LaneId lane_id)
-        : owner_(owner), direction_(direction), lane_id_(lane_id), socket_(std::move(socket)) {
-        if (direction == Direction::incoming) queue_.set_connected();
-    }
+        : owner_(owner), direction_(direction), lane_id_(lane_id), socket_(std::move(socket)) {}
 
     [[nodiscard]] Direction direction() const { return direction_; }
     // Of an incoming connection: the peer that has opened it; pe is -1 before its handshake.
@@ -57,10 +57,19 @@ public:
     void set_lane_id(network::LaneId lane_id) { lane_id_ = lane_id; }
     [[nodiscard]] const Socket& socket() const { return socket_; }
     [[nodiscard]] bool is_open() const { return socket_.valid(); }
-    [[nodiscard]] bool has_unsent() const { return is_open() && !queue_.empty() && !sending_failed_; }
+    [[nodiscard]] bool is_welcomed() const { return is_open() && queue_.is_open(); }
+    // This PE may send operations.
+    [[nodiscard]] bool is_usable() const { return is_welcomed() && !refused_ && !sending_failed_; }
+    [[nodiscard]] bool has_unsent_operations() const {
+        return is_open() && queue_.has_operations() && !sending_failed_;
+    }
+    [[nodiscard]] bool must_write() const {
+        return is_open() && (!handshake_.empty() || (queue_.is_open() && !queue_.empty() && !sending_failed_));
+    }
     [[nodiscard]] bool has_room() const { return queue_.has_room() && reads_.size() < max_reads && !sending_failed_; }
     [[nodiscard]] std::chrono::steady_clock::time_point begin() const { return begin_; }
-    // The events of the socket that it waits for, as for epoll. A peer that does not receive its answers is not served.
+    // The events of the socket that it waits for, as for epoll. A peer with more answers under way than it may have
+    // reads is not served.
     [[nodiscard]] std::uint32_t events() const;
     // True if events() has changed since the last call.
     bool take_change_of_events() {
@@ -79,8 +88,14 @@ public:
     // The operations that were under way when the connection ended.
     std::vector<network::WireContext*> take_unfinished();
 
+    // Of an outgoing connection: sent when the socket has connected.
+    void set_handshake(const Handshake& handshake);
+    // Of an incoming connection with a handshake: lets both sides send operations.
+    void welcome();
+    // Takes over the operations of a connection that the peer has not welcomed.
+    void take_operations(Connection& other);
+
     // These return false when the connection has ended.
-    bool send_handshake(const Handshake& handshake);
     bool send_message(std::span<const std::byte> head, std::span<const std::byte> rest);
     // `copied`: a write that cannot be sent at once is copied.
     bool write(const FrameHeader& header, const FrameSignal* signal, std::span<const std::byte> data, bool copied,
@@ -94,7 +109,7 @@ public:
     bool receive(std::span<std::byte> scratch);
     // The region is no longer registered: its memory is not accessed afterwards.
     void leave_region(std::uint64_t region);
-    // What was sent still reaches the peer.
+    // What was sent still reaches the peer, unless it goes on sending much.
     void close(End end);
 
 private:
@@ -118,6 +133,8 @@ private:
 
     bool post(std::span<const std::byte> head, const Payload& payload);
     void report_sent();
+    // After a refusal nothing is sent any more: if both PEs have refused a write, each finds the end of the other.
+    void finish_refusal();
     [[nodiscard]] std::size_t bytes_needed(std::span<const std::byte> beginning) const;
     // Handles all frames of these bytes, and keeps an incomplete one.
     void consume(std::span<const std::byte> bytes);
@@ -134,18 +151,20 @@ private:
     void fail_with(int error);
     // What the peer sent before it ended is still received.
     void fail_sending(int error);
-    [[nodiscard]] bool accepts_frames() const {
-        return direction_ == Direction::outgoing || queue_.has_room() || sending_failed_;
-    }
+    [[nodiscard]] bool accepts_frames() const { return queue_.answers() <= max_reads || sending_failed_; }
+    // False: the socket has not connected, or has failed.
+    bool send_handshake();
 
     ConnectionOwner& owner_;
     Direction direction_;
     network::LaneId lane_id_;
     Socket socket_;
-    SendQueue queue_;
+    Bytes handshake_;             // of an outgoing connection: not sent yet
+    SendQueue queue_;             // open: welcomed
     bool has_handshake_ = false;  // of an incoming connection
+    bool has_operated_ = false;   // this PE has sent operations
     bool sending_failed_ = false;
-    bool refused_ = false;  // a write: later frames are dropped, until the peer closes the connection
+    bool refused_ = false;  // a write: all later frames are dropped, until the peer closes the connection
     std::uint32_t last_events_ = 0;
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
     std::deque<Read> reads_;  // in the order in which they are answered

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 namespace npushmem::tcp {
@@ -31,7 +32,7 @@ ssize_t send_parts(const Socket& socket, std::span<iovec> parts) {
 bool SendQueue::post(const Socket& socket, std::span<const std::byte> head, const Payload& payload) {
     std::size_t sent = 0;
     const std::size_t bytes = head.size() + payload.first.size() + payload.second.size();
-    if (connected_ && frames_.empty()) {
+    if (is_open_ && frames_.empty()) {
         std::array<iovec, 3> parts{part(head), part(payload.first), part(payload.second)};
         const ssize_t done = send_parts(socket, parts);
         if (done < 0) return error_ = static_cast<int>(-done), false;
@@ -52,6 +53,8 @@ void SendQueue::keep(std::span<const std::byte> head, const Payload& payload, st
     frame.sent = sent;
     frame.context = payload.context;
     frame.region = payload.region;
+    frame.is_answer = payload.is_answer;
+    answers_ += payload.is_answer ? 1 : 0;
     frame.data = payload.first;
     if (!payload.copied) return;
     frame.copy.reserve(payload.first.size() + payload.second.size());
@@ -63,7 +66,7 @@ void SendQueue::keep(std::span<const std::byte> head, const Payload& payload, st
 
 bool SendQueue::flush(const Socket& socket, bool& moved) {
     constexpr std::size_t at_once = 32;  // frames
-    while (connected_ && !frames_.empty()) {
+    while (is_open_ && !frames_.empty()) {
         std::array<iovec, 2 * at_once> parts;
         std::size_t count = 0;
         std::size_t wanted = 0;
@@ -93,6 +96,7 @@ void SendQueue::retire(std::size_t sent) {
         if (frame.sent < frame.bytes()) return;
         if (frame.context != nullptr) sent_.push_back(frame.context);
         copied_bytes_ -= frame.copy.size();
+        answers_ -= frame.is_answer ? 1 : 0;
         frames_.pop_front();
     }
 }
@@ -104,8 +108,14 @@ std::vector<network::WireContext*> SendQueue::drop() {
     for (const Frame& frame : frames_)
         if (frame.context != nullptr) unsent.push_back(frame.context);
     frames_.clear();
-    copied_bytes_ = 0;
+    copied_bytes_ = answers_ = 0;
     return unsent;
+}
+
+void SendQueue::take(SendQueue& other) {
+    std::ranges::move(other.frames_, std::back_inserter(frames_));
+    other.frames_.clear();
+    copied_bytes_ += std::exchange(other.copied_bytes_, 0);
 }
 
 void SendQueue::copy_answers_of(std::uint64_t region) {

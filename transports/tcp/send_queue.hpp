@@ -19,7 +19,8 @@ namespace npushmem::tcp {
 struct Payload {
     std::span<const std::byte> first{};
     std::span<const std::byte> second{};
-    bool copied = true;                       // false: the memory stays valid until the frame is sent
+    bool copied = true;  // false: the memory stays valid until the frame is sent
+    bool is_answer = false;
     std::uint64_t region = 0;                 // of an answer that is not copied: the own memory it is sent from
     network::WireContext* context = nullptr;  // completes when the frame is sent
 };
@@ -27,18 +28,22 @@ struct Payload {
 // Sends each frame at once if the socket has room, else keeps it, in order. One thread.
 class SendQueue {
 public:
-    // Sends the frame or keeps it. `head`: FrameHeader, and FrameSignal or Handshake. False: the socket has failed,
-    // with this errno in error().
+    // Sends the frame or keeps it. `head`: FrameHeader, and FrameSignal. False: the socket has failed, with this errno
+    // in error().
     bool post(const Socket& socket, std::span<const std::byte> head, const Payload& payload);
     // Sends what fits, and sets `moved` if that is something. False: the socket has failed.
     bool flush(const Socket& socket, bool& moved);
-    // Frames stay in the queue while the socket connects.
-    void set_connected() { connected_ = true; }
-    [[nodiscard]] bool is_connected() const { return connected_; }
+    // Frames stay in the queue until it is open.
+    void open() { is_open_ = true; }
+    [[nodiscard]] bool is_open() const { return is_open_; }
+    // Appends the frames of a queue that has never been open.
+    void take(SendQueue& other);
 
     [[nodiscard]] bool empty() const { return frames_.empty(); }
+    [[nodiscard]] bool has_operations() const { return frames_.size() > answers_; }
     // False: the caller should wait until frames have left.
     [[nodiscard]] bool has_room() const { return frames_.size() < max_frames && copied_bytes_ < max_copied_bytes; }
+    [[nodiscard]] std::size_t answers() const { return answers_; }
     [[nodiscard]] int error() const { return error_; }
     // The contexts of frames that have been sent since the last call.
     std::vector<network::WireContext*> take_sent();
@@ -58,6 +63,7 @@ private:
         Bytes copy;                       // the payload, if it was copied
         std::span<const std::byte> data;  // the payload
         std::size_t sent = 0;             // bytes of head and payload
+        bool is_answer = false;
         std::uint64_t region = 0;
         network::WireContext* context = nullptr;
 
@@ -67,9 +73,10 @@ private:
     void keep(std::span<const std::byte> head, const Payload& payload, std::size_t sent);
     void retire(std::size_t sent);
 
-    bool connected_ = false;
+    bool is_open_ = false;
     std::deque<Frame> frames_;
     std::size_t copied_bytes_ = 0;
+    std::size_t answers_ = 0;
     std::vector<network::WireContext*> sent_;
     int error_ = 0;
 };

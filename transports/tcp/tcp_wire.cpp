@@ -71,7 +71,7 @@ Result<std::unique_ptr<network::Wire>> TcpWire::open(const Address& where, int m
 }
 
 Status TcpWire::listen(const Address& where) {
-    (void)ensure_file_limit(2 * max_unknown_);  // two connections for each lane, and the program's own files
+    (void)ensure_file_limit(2 * max_unknown_);  // both PEs may connect a lane at once; and the program's own files
     if (Status s = fill_random(secret_); !s.ok()) return s;
     auto poller = Poller::open();
     if (!poller.ok()) return poller.status();
@@ -95,11 +95,8 @@ Status TcpWire::listen(const Address& where) {
 }
 
 TcpWire::~TcpWire() {
-    for (Peer& each : peers_)
-        for (const Owned& lane : each.lanes)
-            if (lane) lane->close({});
-    while (!incoming_.empty()) {
-        Connection& last = *incoming_.back();
+    while (!connections_.empty()) {
+        Connection& last = *connections_.back();
         last.send_goodbye();
         last.close({});
     }
@@ -156,9 +153,7 @@ Result<network::WireMemory> TcpWire::register_memory(void* base, std::uint64_t b
 
 void TcpWire::deregister_memory(std::uint64_t number) {
     regions_.erase(number);
-    std::vector<Connection*> open;
-    for (const Owned& each : incoming_) open.push_back(each.get());
-    for (Connection* each : open) {
+    for (Connection* each : open_connections(-1)) {
         each->leave_region(number);
         update_interest(*each);
     }
@@ -175,12 +170,32 @@ Connection* TcpWire::outgoing(LaneId lane_id, Code& code) {
     code = Code::again;
     const auto ended = [lane_id](const Loss& loss) { return loss.lane_id == lane_id; };
     if (std::ranges::any_of(losses_, ended)) return nullptr;  // which is reported soon
-    std::vector<Owned>& lanes = peer(lane_id.pe).lanes;
+    std::vector<Connection*>& lanes = peer(lane_id.pe).lanes;
     if (lane_id.lane >= lanes.size()) lanes.resize(lane_id.lane + 1);
-    if (!lanes[lane_id.lane])
+    if (lanes[lane_id.lane] == nullptr && peer(lane_id.pe).address) lanes[lane_id.lane] = opened_by_peer(lane_id);
+    if (lanes[lane_id.lane] == nullptr)
         if (const Code connected = connect(lane_id); connected != Code::ok) return code = connected, nullptr;
     Connection& connection = *lanes[lane_id.lane];
     return connection.has_room() ? &connection : nullptr;
+}
+
+Connection* TcpWire::opened_by_peer(LaneId lane_id) const {
+    const Peer& there = peers_[static_cast<std::size_t>(lane_id.pe)];
+    if (!is_shared(lane_id) || there.opened == nullptr || !there.opened->is_usable()) return nullptr;
+    return equal_in_constant_time(there.opened_by, there.address->secret) ? there.opened : nullptr;
+}
+
+Connection** TcpWire::entry_of(LaneId lane_id) {
+    if (lane_id.pe < 0) return nullptr;
+    std::vector<Connection*>& lanes = peer(lane_id.pe).lanes;
+    return lane_id.lane < lanes.size() ? &lanes[lane_id.lane] : nullptr;
+}
+
+std::vector<Connection*> TcpWire::open_connections(int pe) {
+    std::vector<Connection*> open;
+    for (const Owned& each : connections_)
+        if (pe < 0 || each->lane_id().pe == pe) open.push_back(each.get());
+    return open;
 }
 
 Code TcpWire::connect(LaneId lane_id) {
@@ -195,11 +210,13 @@ Code TcpWire::connect(LaneId lane_id) {
     handshake.pe = my_pe_;
     handshake.lane = lane_id.lane;
     handshake.secret = there.address->secret;
-    (void)made->send_handshake(handshake);  // kept until the connection is established
+    handshake.sender_secret = secret_;
+    made->set_handshake(handshake);
     (void)made->take_change_of_events();
     Status watched = poller_.watch(made->socket().fd(), key_of(*made), made->events());
     if (!watched.ok()) return last_error_ = watched.message(), watched.code();
-    there.lanes[lane_id.lane] = std::move(made);
+    there.lanes[lane_id.lane] = made.get();
+    connections_.push_back(std::move(made));
     return Code::ok;
 }
 
@@ -248,26 +265,21 @@ Code TcpWire::send(LaneId lane_id, std::span<const std::byte> head, std::span<co
 
 bool TcpWire::has_unsent_messages() const {
     return std::ranges::any_of(peers_, [](const Peer& each) {
-        return std::ranges::any_of(each.lanes, [](const Owned& lane) { return lane && lane->has_unsent(); });
+        return std::ranges::any_of(each.lanes,
+                                   [](const Connection* over) { return over && over->has_unsent_operations(); });
     });
 }
 
 void TcpWire::forget(int pe) {
     const Connection::End end{Code::peer_dead, "the peer is no longer used", false, false};
     peer(pe).forgotten = true;
-    for (const Owned& lane : peer(pe).lanes)
-        if (lane) lane->close(end);
-    std::vector<Connection*> of_peer;
-    for (const Owned& each : incoming_)
-        if (each->lane_id().pe == pe) of_peer.push_back(each.get());
-    for (Connection* each : of_peer) each->close(end);
+    for (Connection* each : open_connections(pe)) each->close(end);
     drop_losses([pe](const Loss& loss) { return loss.lane_id.pe == pe; });
 }
 
 void TcpWire::close(LaneId lane_id) {
-    std::vector<Owned>& lanes = peer(lane_id.pe).lanes;
-    if (lane_id.lane < lanes.size() && lanes[lane_id.lane])
-        lanes[lane_id.lane]->close({Code::system, "the lane is closed", false, false});
+    Connection** const over = entry_of(lane_id);
+    if (over != nullptr && *over != nullptr) (*over)->close({Code::system, "the lane is closed", false, false});
     drop_losses([lane_id](const Loss& loss) { return loss.lane_id == lane_id; });
 }
 
@@ -284,18 +296,22 @@ void TcpWire::drop_losses(const Wanted& wanted) {
 void TcpWire::ended(Connection& connection, const Socket& socket) {
     const LaneId lane_id = connection.lane_id();
     poller_.remove(socket.fd());
-    if (connection.direction() == Connection::Direction::outgoing) {
-        ended_.push_back(std::move(peer(lane_id.pe).lanes[lane_id.lane]));
+    if (last_receiver_ == &connection) last_receiver_ = nullptr;
+    if (lane_id.pe >= 0 && peer(lane_id.pe).opened == &connection) peer(lane_id.pe).opened = nullptr;
+    if (lane_id.pe < 0) --unknown_;
+    if (Connection** const entry = entry_of(lane_id); entry != nullptr && *entry == &connection) {
+        *entry = nullptr;
         losses_.push_back(
             {lane_id, connection.end(), connection.take_unfinished(), round_, Clock::now() + max_deferral});
-        return;
     }
-    if (lane_id.pe < 0) --unknown_;
-    const auto found = std::ranges::find(incoming_, &connection, &Owned::get);
+    const auto found = std::ranges::find(connections_, &connection, &Owned::get);
     ended_.push_back(std::move(*found));
-    incoming_.erase(found);
+    connections_.erase(found);
 }
 
+// If both PEs have connected lane 0 at the same time, they use the connection of the lower PE: that one leaves the
+// other connection without a welcome, and the higher PE closes it as soon as it receives the handshake of the lower
+// one.
 void TcpWire::handshake_received(Connection& connection, const Handshake& handshake) {
     const bool known = handshake.magic == Handshake::magic_value && handshake.version == Handshake::version_value &&
                        equal_in_constant_time(handshake.secret, secret_) && handshake.pe >= 0 &&
@@ -306,8 +322,22 @@ void TcpWire::handshake_received(Connection& connection, const Handshake& handsh
         return;
     }
     if (peer(handshake.pe).forgotten) return connection.close({});
-    connection.set_lane_id({handshake.pe, handshake.lane});
+    const LaneId lane_id{handshake.pe, handshake.lane};
+    connection.set_lane_id(lane_id);
     --unknown_;
+    if (!is_shared(lane_id)) return connection.welcome();
+    Peer& there = peer(lane_id.pe);
+    Connection* const own = there.lanes.empty() ? nullptr : there.lanes.front();
+    const bool both = own != nullptr && !own->is_welcomed();
+    if (both && my_pe_ < lane_id.pe) return;
+    connection.welcome();
+    if (!connection.is_open()) return;
+    there.opened = &connection;
+    there.opened_by = handshake.sender_secret;
+    if (!both || opened_by_peer(lane_id) == nullptr) return;
+    there.lanes.front() = &connection;
+    connection.take_operations(*own);
+    own->close({});
 }
 
 bool TcpWire::accept_all() {
@@ -326,17 +356,16 @@ bool TcpWire::accept_all() {
         }
         happened = true;
         disable_time_limits(socket);
-        incoming_.push_back(std::make_unique<Connection>(static_cast<ConnectionOwner&>(*this),
-                                                         Connection::Direction::incoming, std::move(socket), LaneId{}));
+        connections_.push_back(std::make_unique<Connection>(
+            static_cast<ConnectionOwner&>(*this), Connection::Direction::incoming, std::move(socket), LaneId{}));
         ++unknown_;
-        Connection& made = *incoming_.back();
+        Connection& made = *connections_.back();
         (void)made.take_change_of_events();
         if (Status watched = poller_.watch(made.socket().fd(), key_of(made), made.events()); !watched.ok()) {
             made.close({});
             continue;
         }
-        (void)made.receive({scratch_.get(), scratch_bytes});  // its handshake, and often more
-        update_interest(made);
+        (void)receive(made);  // its handshake
     }
     return happened;
 }
@@ -345,7 +374,7 @@ bool TcpWire::has_room_for_unknown() {
     if (unknown_ < max_unknown_) return true;
     std::vector<Connection*> old;
     const auto now = Clock::now();
-    for (const Owned& each : incoming_)
+    for (const Owned& each : connections_)
         if (each->lane_id().pe < 0 && now - each->begin() > max_silence) old.push_back(each.get());
     for (Connection* each : old) each->close({});
     return unknown_ < max_unknown_;
@@ -356,18 +385,28 @@ bool TcpWire::serve(const Poller::Event& event) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): as given to the poller
     Connection& connection = *reinterpret_cast<Connection*>(event.key);
     bool happened = false;
-    if ((event.writable() || (event.events & EPOLLERR) != 0) && connection.has_unsent()) happened = connection.flush();
-    if (event.readable() && connection.is_open())
-        happened = connection.receive({scratch_.get(), scratch_bytes}) || happened;
+    if ((event.writable() || (event.events & EPOLLERR) != 0) && connection.must_write()) happened = connection.flush();
+    if (event.readable() && connection.is_open()) return receive(connection) || happened;
+    update_interest(connection);
+    return happened;
+}
+
+bool TcpWire::receive(Connection& connection) {
+    const bool happened = connection.receive({scratch_.get(), scratch_bytes});
+    if (happened && connection.is_open()) last_receiver_ = &connection;
     update_interest(connection);
     return happened;
 }
 
 bool TcpWire::progress(network::WireListener& listener) {
     listener_ = &listener;
-    ++round_;
     bool happened = false;
-    for (const Poller::Event& event : poller_.wait(0)) happened = serve(event) || happened;
+    if (last_receiver_ != nullptr && !std::exchange(polls_next_, !polls_next_)) {
+        happened = receive(*last_receiver_);
+    } else {
+        ++round_;
+        for (const Poller::Event& event : poller_.wait(0)) happened = serve(event) || happened;
+    }
     if (!accepts_) happened = accept_all() || happened;
     happened = report(listener) || happened;
     ended_.clear();
@@ -407,9 +446,9 @@ bool TcpWire::can_report(const Loss& loss) const {
     if (now >= loss.deadline) return true;
     const auto may_be_of_peer = [&](const Owned& each) {
         const int pe = each->lane_id().pe;
-        return pe == loss.lane_id.pe || (pe < 0 && now - each->begin() < max_deferral);
+        return (pe == loss.lane_id.pe && each->is_welcomed()) || (pe < 0 && now - each->begin() < max_deferral);
     };
-    return round_ > loss.round && std::ranges::none_of(incoming_, may_be_of_peer);
+    return round_ > loss.round && std::ranges::none_of(connections_, may_be_of_peer);
 }
 
 bool TcpWire::prepare_to_wait(network::WakeEvents /*what*/) {

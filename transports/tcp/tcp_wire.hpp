@@ -62,8 +62,10 @@ private:
     };
     struct Peer {
         std::optional<PeerAddress> address;
-        std::vector<Owned> lanes;  // outgoing, by lane; null: not connected, or ended
+        std::vector<Connection*> lanes;  // that carry this PE's operations, by lane; null: not connected, or ended
         bool forgotten = false;
+        Connection* opened = nullptr;  // by the peer: the last one of lane 0
+        SipKey opened_by{};            // the secret of whoever has opened it
     };
     struct Completion {
         network::WireContext* context;
@@ -71,13 +73,13 @@ private:
         std::string why;
     };
     using Clock = std::chrono::steady_clock;
-    // An outgoing connection that has ended. What the peer sent on its own connections may still have to be received,
-    // its goodbye among it: until then, for a second at most, its end is not reported.
+    // A connection of this PE's operations that has ended. What the peer sent on others may still have to be received,
+    // its goodbye among it: until then, for a second at most, the end is not reported.
     struct Loss {
         network::LaneId lane_id;
         Connection::End end;
         std::vector<network::WireContext*> unfinished;
-        std::uint64_t round;  // of progress
+        std::uint64_t round;
         Clock::time_point deadline;
     };
 
@@ -89,6 +91,15 @@ private:
     // The connection of the lane, opened if necessary. Null: sets `code`.
     Connection* outgoing(network::LaneId lane_id, Code& code);
     Code connect(network::LaneId lane_id);
+    // Only lane 0 has one connection for both PEs. The failure of another lane must not end that of the peer.
+    [[nodiscard]] bool is_shared(network::LaneId lane_id) const { return lane_id.lane == 0 && lane_id.pe != my_pe_; }
+    // The connection that a peer with an address has opened and both share; null: there is none. Whoever knows the
+    // secret of this PE may send operations to it. Those of this PE go only to the peer itself, which also knows its
+    // own secret.
+    [[nodiscard]] Connection* opened_by_peer(network::LaneId lane_id) const;
+    // The entry of the lane; null: there has been no operation on it.
+    [[nodiscard]] Connection** entry_of(network::LaneId lane_id);
+    std::vector<Connection*> open_connections(int pe);  // -1: of all
     template <class PostFrame>
     Code post(network::LaneId lane_id, PostFrame&& post_frame);
     void update_interest(Connection& connection);
@@ -96,6 +107,7 @@ private:
     // True if there is room for one more connection without a handshake.
     bool has_room_for_unknown();
     bool serve(const Poller::Event& event);
+    bool receive(Connection& connection);
     bool report(network::WireListener& listener);
     [[nodiscard]] bool can_report(const Loss& loss) const;
     [[nodiscard]] std::vector<Loss>::iterator next_loss();
@@ -104,7 +116,7 @@ private:
 
     // As ConnectionOwner.
     void handshake_received(Connection& connection, const Handshake& handshake) override;
-    // Moves the connection where nobody finds it, and records the loss of an outgoing one.
+    // Moves the connection where nobody finds it, and records the loss of one that carries operations of this PE.
     void ended(Connection& connection, const Socket& socket) override;
     void active(int pe) override { listener_->active(pe); }
     void arrived(std::span<const std::byte> message) override { listener_->arrived(message); }
@@ -119,12 +131,16 @@ private:
     SipKey secret_{};
     Poller poller_;
     std::vector<Peer> peers_;
-    std::vector<Owned> incoming_;
-    std::vector<Owned> ended_;  // destroyed at the end of progress: callers may still refer to them
-    bool accepts_ = true;       // false: there was no descriptor or no room for a connection
-    std::size_t unknown_ = 0;   // incoming connections without a handshake
+    std::vector<Owned> connections_;  // of both directions
+    std::vector<Owned> ended_;        // destroyed at the end of progress: callers may still refer to them
+    bool accepts_ = true;             // false: there was no descriptor or no room for a connection
+    std::size_t unknown_ = 0;         // incoming connections without a handshake
     std::size_t max_unknown_;
-    std::uint64_t round_ = 0;  // of progress
+    std::uint64_t round_ = 0;  // of the poller, in progress
+    // Most often it receives next. Reading it at once takes less time than asking the poller first, so every second
+    // call of progress does.
+    Connection* last_receiver_ = nullptr;
+    bool polls_next_ = true;
     network::RegionTable regions_;
     std::vector<Completion> completions_;
     std::vector<Loss> losses_;

@@ -106,6 +106,15 @@ TEST_F(Wait, ShortWaitsReadNoClock) {
     EXPECT_EQ(os.time(), 1ms);
 }
 
+TEST_F(Wait, DrivesTheTransportsAfterFewSpins) {
+    int drives = 0;
+    const WaitProgress progress{[&] { ++drives; }, true};
+    const Waiter waiter(full_budget, os, counters, nullptr, &progress);
+    EXPECT_EQ(waiter.until([&] { return drives == 3; }, {}), Code::ok);
+    EXPECT_EQ(counters.spins, 3U * 4);
+    EXPECT_EQ(counters.yields, 0U);
+}
+
 TEST_F(Wait, SpinsThenYieldsThenSleeps) {
     const Waiter waiter(full_budget, os, counters);
     std::vector<std::uint64_t> spins_when_yielding;

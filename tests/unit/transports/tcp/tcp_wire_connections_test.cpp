@@ -72,10 +72,9 @@ public:
         if (!connection_.valid()) connection_ = listener_.accept(error);
         return connection_.valid();
     }
-    // With a payload of 8 bytes.
-    void send(const FrameHeader& header) const {
+    void send(const FrameHeader& header, std::size_t payload = 32) const {
         (void)connection_.send(std::as_bytes(std::span(&header, 1)));
-        (void)connection_.send(Bytes(8));
+        if (payload > 0) (void)connection_.send(Bytes(payload));
     }
     void close() { connection_ = Socket(); }
 
@@ -84,18 +83,21 @@ private:
     Socket connection_;
 };
 
-// PE 1's first connection to PE 0, with what it has sent there, and the end of PE 0's connection are found at once.
+// What PE 1 has sent on lane 1 and the end of lane 0's connection are found at once.
 TEST_F(TcpWires, WhatAPeerHasSentArrivesBeforeItsEnd) {
     connect();
     std::vector<std::byte> memory(std::size_t{3} << 20);  // more than a turn of receiving
     const auto registered = pair.wires[0]->register_memory(memory.data(), memory.size());
     ASSERT_TRUE(pair.wires[1]->add_peer(0, pair.wires[0]->address().value()).ok());
-    const network::RemoteAddress place{{0, 0}, pair.wires[1]->import_key(0, registered.value().key).value(), 0, 0};
+    const network::RemoteAddress place{{0, 1}, pair.wires[1]->import_key(0, registered.value().key).value(), 0, 0};
+    ASSERT_EQ(pair.wires[1]->send({0, 1}, Bytes(8), {}), Code::ok);
+    ASSERT_TRUE(pair.until([&] { return !pair.notes[0].messages.empty(); }));
+    pair.notes[0].messages.clear();
     const std::vector<std::byte> data(memory.size(), std::byte{5});
     const Bytes last(16, std::byte{3});
     WireContext context;
     ASSERT_EQ(pair.wires[1]->write(place, data.data(), data.size(), context), Code::ok);
-    ASSERT_EQ(pair.wires[1]->send({0, 0}, last, {}), Code::ok);
+    ASSERT_EQ(pair.wires[1]->send({0, 1}, last, {}), Code::ok);
     // As far as the kernel takes it.
     for (int i = 0; i < 1000 && pair.wires[1]->has_unsent_messages(); ++i) (void)pair.wires[1]->progress(pair.notes[1]);
     if (pair.wires[1]->has_unsent_messages()) GTEST_SKIP() << "the kernel's buffers are smaller than 3 MiB";
@@ -136,6 +138,7 @@ TEST_F(TcpWires, TheLossOfOneConnectionIsReportedWithinASecond) {
     ASSERT_TRUE(pair.wires[0]->add_peer(1, server.address()).ok());
     ForeignClient client(pair.wires[0]->address().value());
     client.handshake.pe = 1;
+    client.handshake.lane = 1;
     client.send_handshake();
     ASSERT_EQ(pair.retry_until_posted([&] { return pair.wires[0]->send({1, 0}, Bytes(8), {}); }), Code::ok);
     ASSERT_TRUE(alone_until([&] { return server.accept(); }));
@@ -202,9 +205,21 @@ TEST_F(TcpWires, AHandshakeWithoutTheSecretIsRejected) {
     EXPECT_THAT(pair.notes[1].messages, SizeIs(4));
 }
 
+// It knows the secret of PE 0 only, and claims to be PE 1.
+TEST_F(TcpWires, OperationsGoToThePeerOnly) {
+    ForeignClient client(pair.wires[0]->address().value());
+    client.handshake.pe = 1;
+    client.send_handshake();
+    FrameHeader header;
+    header.kind = FrameKind::message;
+    client.send(std::as_bytes(std::span(&header, 1)));
+    ASSERT_TRUE(alone_until([&] { return !pair.notes[0].messages.empty(); }));
+    EXPECT_NO_FATAL_FAILURE(connect());
+}
+
 TEST_F(TcpWires, AFrameThatIsNoneEndsTheConnection) {
     const Bytes address = pair.wires[1]->address().value();
-    std::vector<FrameHeader> bad(6);
+    std::vector<FrameHeader> bad(7);
     bad[0].kind = static_cast<FrameKind>(0);
     bad[1].kind = static_cast<FrameKind>(99);
     bad[2].kind = FrameKind::data;  // nothing was read
@@ -213,6 +228,7 @@ TEST_F(TcpWires, AFrameThatIsNoneEndsTheConnection) {
     bad[4].bytes = max_message_bytes + 1;
     bad[5].kind = FrameKind::message;
     bad[5].bytes = ~std::uint64_t{0};
+    bad[6].kind = FrameKind::welcome;
     for (const FrameHeader& header : bad) {
         ForeignClient client(address);
         client.send_handshake();
@@ -226,17 +242,27 @@ TEST_F(TcpWires, AFrameThatIsNoneEndsTheConnection) {
 TEST_F(TcpWires, AnAnswerThatIsNoneEndsTheConnection) {
     std::uint64_t word = 3;
     WireContext context;
-    std::vector<FrameHeader> bad(4);
+    FrameHeader welcome;
+    welcome.kind = FrameKind::welcome;
+    std::vector<FrameHeader> bad(9);
     bad[0].kind = FrameKind::data;  // of another size than was read
     bad[0].bytes = 4;
-    bad[1].kind = FrameKind::message;
-    bad[2].kind = FrameKind::read;
-    bad[3].kind = FrameKind::write;
+    bad[1].kind = FrameKind::welcome;  // a second one
+    // Before the welcome:
+    bad[2].kind = FrameKind::data;
+    bad[2].bytes = sizeof word;
+    bad[3].kind = FrameKind::message;
+    bad[4].kind = FrameKind::read;
+    bad[5].kind = FrameKind::write;
+    bad[6].kind = FrameKind::write_signal;
+    bad[7].kind = FrameKind::refusal;
+    bad[8].kind = FrameKind::goodbye;
     for (const FrameHeader& header : bad) {
         ForeignServer server;
         ASSERT_TRUE(pair.wires[0]->add_peer(1, server.address()).ok());
         ASSERT_EQ(pair.wires[0]->read(pair.place(0, 0), &word, sizeof word, context), Code::ok);
         ASSERT_TRUE(alone_until([&] { return server.accept(); }));
+        if (&header < &bad[2]) server.send(welcome, 0);
         server.send(header);
         ASSERT_TRUE(alone_until([&] { return !pair.notes[0].losses.empty(); }));
         EXPECT_THAT(pair.notes[0].completions, ElementsAre(Pair(&context, Code::protocol)));

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -66,6 +67,21 @@ protected:
         pair.notes[1].messages.clear();
     }
 
+    // PE 1 has the address and the memory of PE 0, too.
+    void connect_back() {
+        const auto memory = pair.wires[0]->register_memory(words_of_pe_0.data(), sizeof words_of_pe_0);
+        ASSERT_TRUE(pair.wires[1]->add_peer(0, pair.wires[0]->address().value()).ok());
+        key_of_pe_0 = pair.wires[1]->import_key(0, memory.value().key).value();
+    }
+    [[nodiscard]] network::RemoteAddress place_of_pe_0(std::size_t word) const {
+        return {{0, 0},
+                key_of_pe_0,
+                reinterpret_cast<std::uintptr_t>(words_of_pe_0.data()),
+                word * sizeof words_of_pe_0[0]};
+    }
+
+    std::array<std::uint64_t, 8> words_of_pe_0{11, 12};
+    std::uint64_t key_of_pe_0 = 0;
     fakes::WirePair pair{open_in_turn()};
     std::uint64_t number = 0;
     std::size_t descriptors = open_descriptors();
