@@ -133,8 +133,8 @@ Status create(const npushmemx_moe_config_t* config_of_caller, npushmemx_moe_t** 
     auto made = TeamLayer::create(given.team, *team.value(), config, own);
     if (!made.ok()) return made.status();
     const moe::RankMask none(moe::ExpertPlacement(config.experts, ranks.count()));
-    *handle =
-        new npushmemx_moe{config, given.copy, ranks, current_world, none, std::move(made).value(), {}, {}, nullptr, {}};
+    *handle = new npushmemx_moe{config, given.copy, ranks, current_world, none, {}, std::move(made).value(), {},
+                                {},     nullptr,    {}};
     return {};
 }
 
@@ -158,6 +158,25 @@ Result<std::vector<std::int32_t>> remaining_ranks(const npushmemx_moe& handle, c
                                               members.count(), remaining.size())};
 }
 
+// Nobody accesses the memory of the layer any more. After a death a layer may exist on some PEs only, because a mask
+// has failed on others: then each PE frees what it has.
+void destroy_layer(npushmemx_moe& handle) {
+    CollectiveHeap& heap = runtime()->collective_heap();
+    if (heap.may_differ()) {
+        if (handle.team_layer != nullptr) handle.team_layer->memory().release_here();
+        for (std::byte* const memory : std::exchange(handle.abandoned, {})) heap.free_here(memory);
+    }
+    handle.team_layer.reset();
+}
+
+// Ends the call in progress.
+void end_call(npushmemx_moe& handle) {
+    handle.x = nullptr;
+    if (handle.team_layer == nullptr) return;
+    (void)handle.team_layer->layer().wait();
+    (void)handle.team_layer->memory().quiet();  // fails on the dead
+}
+
 // The old layer is destroyed first: both would need the memory. No call runs on it any more when all members are here.
 Status mask_ranks(npushmemx_moe& handle, npushmem_team_t team_handle, const std::int32_t* substitutes) {
     const auto team = team_of(team_handle);
@@ -167,16 +186,12 @@ Status mask_ranks(npushmemx_moe& handle, npushmem_team_t team_handle, const std:
     const moe::ExpertPlacement all(handle.config.experts, handle.ranks.count());
     const std::size_t count = substitutes != nullptr ? static_cast<std::size_t>(all.experts()) : 0;
     auto mask = moe::RankMask::create(all, remaining.value(), {substitutes, count});
-    handle.x = nullptr;
-    if (handle.team_layer != nullptr) {
-        (void)handle.team_layer->layer().wait();
-        (void)handle.team_layer->memory().quiet();  // fails on the dead
-    }
+    end_call(handle);
     if (Status s = HeapMemory(team_handle, *team.value()).barrier(); !s.ok()) return s;
-    handle.team_layer.reset();
+    destroy_layer(handle);
     handle.mask = mask.ok() ? std::move(mask).value() : moe::RankMask(all);
     const moe::CombineConfig config = config_for(handle.config, handle.mask, handle.copy, team.value()->size());
-    auto made = TeamLayer::create(team_handle, *team.value(), config, mask.status());
+    auto made = TeamLayer::create(team_handle, *team.value(), config, mask.status(), &handle.abandoned);
     if (!made.ok()) return made.status();
     handle.team_layer = std::move(made).value();
     return {};
@@ -433,6 +448,14 @@ const char* npushmemx_moe_error(const npushmemx_moe_t* handle) {
     return handle != nullptr ? handle->error.c_str() : "";
 }
 
-void npushmemx_moe_destroy(npushmemx_moe_t* handle) { delete handle; }
+void npushmemx_moe_destroy(npushmemx_moe_t* handle) {
+    if (handle == nullptr) return;
+    const CurrentWorld in_world(*handle->world);
+    if (runtime() != nullptr && runtime()->collective_heap().may_differ()) {
+        end_call(*handle);
+        if (runtime()->collective_heap().barrier().ok()) destroy_layer(*handle);
+    }
+    delete handle;
+}
 
 }  // extern "C"

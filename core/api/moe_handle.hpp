@@ -19,6 +19,7 @@ struct npushmemx_moe {
     npushmem::Members ranks;  // likewise
     npushmem::api::World* world;
     npushmem::moe::RankMask mask;
+    npushmem::api::HeapMemory::Abandoned abandoned;        // of layers that a death has ended
     std::unique_ptr<npushmem::api::TeamLayer> team_layer;  // null after a mask that failed
     npushmem::moe::RankMask::Tables tables;                // with a mask: of the plan
     std::vector<std::int32_t> experts;                     // with a mask: of the tokens in the layer

@@ -30,7 +30,13 @@ Result<std::byte*> HeapMemory::allocate(moe::Bytes size) {
 
 void HeapMemory::release(std::byte* memory) {
     const CurrentWorld in_world(*world_);
+    if (releases_here_) {
+        if (runtime() != nullptr) runtime()->collective_heap().free_here(memory);
+        return;
+    }
+    clear_failure();
     npushmem_free(memory);
+    if (abandoned_ != nullptr && last_failure().code() == Code::peer_dead) abandoned_->push_back(memory);
 }
 
 Status HeapMemory::barrier() {
@@ -101,8 +107,9 @@ Result<npu::Device*> TeamLayer::device_for(const Team& team) {
 }
 
 Result<std::unique_ptr<TeamLayer>> TeamLayer::create(npushmem_team_t handle, const Team& team,
-                                                     const moe::CombineConfig& config, const Status& local_status) {
-    std::unique_ptr<TeamLayer> made(new TeamLayer(handle, team));
+                                                     const moe::CombineConfig& config, const Status& local_status,
+                                                     HeapMemory::Abandoned* abandoned) {
+    std::unique_ptr<TeamLayer> made(new TeamLayer(handle, team, abandoned));
     const auto device = made->device_for(team);
     if (!device.ok()) return device.status();
     auto layer = moe::Layer::create(config, made->memory_, *device.value(), local_status);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "core/api/library.hpp"
 #include "core/moe/layer.hpp"
@@ -17,8 +18,12 @@ namespace npushmem::api {
 // object. Uses the library's public functions, so that their checks and reports apply here too.
 class HeapMemory final : public moe::SymmetricMemory {
 public:
-    HeapMemory(npushmem_team_t handle, const Team& team)
-        : team_(handle), members_(team.members()), my_pe_(team.index()) {}
+    // Memory that other PEs may still use after a death.
+    using Abandoned = std::vector<std::byte*>;
+
+    // `abandoned`, if not null, receives memory that cannot be released because of a death.
+    HeapMemory(npushmem_team_t handle, const Team& team, Abandoned* abandoned = nullptr)
+        : team_(handle), members_(team.members()), my_pe_(team.index()), abandoned_(abandoned) {}
 
     [[nodiscard]] World& world() const { return *world_; }
     [[nodiscard]] const Members& members() const { return members_; }
@@ -39,6 +44,8 @@ public:
     Status quiet() override;
     Status wait(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override;
 
+    // From now on release() is a call of this PE alone: see CollectiveHeap::free_here.
+    void release_here() { releases_here_ = true; }
     // Reports of long waits name the function, a literal, from now on.
     void begin_call(const char* function) { call_ = function; }
 
@@ -50,15 +57,19 @@ private:
     npushmem_team_t team_;
     Members members_;
     int my_pe_;
+    Abandoned* abandoned_;
+    bool releases_here_ = false;
     Status first_failure_;
     const char* call_ = nullptr;
 };
 
 class TeamLayer {
 public:
-    // Collective over the team, whose members are the layer's ranks. `local_status`: as for Layer::create.
+    // Collective over the team, whose members are the layer's ranks. `local_status`: as for Layer::create. `abandoned`:
+    // as for HeapMemory; outlives the object.
     static Result<std::unique_ptr<TeamLayer>> create(npushmem_team_t handle, const Team& team,
-                                                     const moe::CombineConfig& config, const Status& local_status);
+                                                     const moe::CombineConfig& config, const Status& local_status,
+                                                     HeapMemory::Abandoned* abandoned = nullptr);
     TeamLayer(const TeamLayer&) = delete;
     TeamLayer& operator=(const TeamLayer&) = delete;
 
@@ -66,7 +77,8 @@ public:
     [[nodiscard]] moe::Layer& layer() { return *layer_; }
 
 private:
-    TeamLayer(npushmem_team_t handle, const Team& team) : memory_(handle, team) {}
+    TeamLayer(npushmem_team_t handle, const Team& team, HeapMemory::Abandoned* abandoned)
+        : memory_(handle, team, abandoned) {}
     Result<npu::Device*> device_for(const Team& team);
 
     HeapMemory memory_;

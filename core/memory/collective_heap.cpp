@@ -232,4 +232,8 @@ Status CollectiveHeap::free(void* object) {
     return agreed.ok() ? heap_.free(offset.value()) : agreed;
 }
 
+void CollectiveHeap::free_here(void* object) {
+    if (const auto offset = known_object(object); offset.ok()) (void)heap_.free(offset.value());
+}
+
 }  // namespace npushmem

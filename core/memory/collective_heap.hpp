@@ -48,6 +48,13 @@ public:
     Result<void*> reallocate(void* object, std::uint64_t bytes);
     Status free(void* object);
 
+    // Whether a death may have left the heaps of the PEs different; equal on all of them.
+    [[nodiscard]] bool may_differ() const { return peers_.heaps_may_differ(); }
+    // A barrier of the PEs that share the heap, and no call of it.
+    Status barrier() { return peers_.heap_barrier(); }
+    // Frees the object on this PE only, where the heaps may differ. No PE accesses it any more.
+    void free_here(void* object);
+
     // For RegisteredBuffers, whose buffers are objects of this heap: publishes the record, enters the barrier and
     // compares. All PEs return the failure of any PE, or a difference.
     Status agree(HeapRecord& record, const Status& own);

@@ -190,6 +190,26 @@ TEST(CollectiveHeap, FindsPlacesThatAreFreeOnAllPesWhereHeapsMayDiffer) {
     });
 }
 
+// As after a call that a death has ended on one PE only.
+TEST(CollectiveHeap, FreesAnObjectOnOnePeWhereHeapsMayDiffer) {
+    run_pes(2, [](Pe& pe) {
+        const auto before = pe.symmetric.statistics().allocations;
+        const auto first = pe.heap.allocate(HeapCall::malloc, 64, 64);
+        ASSERT_TRUE(first.ok());
+        pe.peers.may_differ = true;
+        EXPECT_TRUE(pe.heap.may_differ());
+        if (pe.number == 1) pe.heap.free_here(first.value());
+        const auto second = pe.heap.allocate(HeapCall::malloc, 64, 64);
+        ASSERT_TRUE(second.ok()) << second.status().message();
+        EXPECT_NE(second.value(), first.value()) << "in use on PE 0";
+        if (pe.number == 0) pe.heap.free_here(first.value());
+        EXPECT_TRUE(pe.heap.barrier().ok());
+        EXPECT_TRUE(pe.heap.free(second.value()).ok());
+        pe.heap.free_here(nullptr);
+        EXPECT_EQ(pe.symmetric.statistics().allocations, before);
+    });
+}
+
 TEST(CollectiveHeap, ReallocKeepsTheContent) {
     run_pes(2, [](Pe& pe) {
         auto object = pe.heap.allocate(HeapCall::malloc, 8, 64);
