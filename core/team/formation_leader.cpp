@@ -88,8 +88,11 @@ bool FormationLeader::has_arrived(int pe) const {
 Status FormationLeader::send_to_all(TeamMessage message) {
     message.number = sent_++;
     Status first;
-    for (std::size_t i = 1; i < arrivals_.size(); ++i)
-        if (Status sent = messages_.send(arrivals_[i].pe, message); first.ok()) first = sent;
+    for (std::size_t i = 1; i < arrivals_.size(); ++i) {
+        const Status sent = messages_.send(arrivals_[i].pe, message);
+        if (sent.code() == Code::peer_dead && lost_ < 0) lost_ = arrivals_[i].pe;
+        if (first.ok()) first = sent;
+    }
     return first;
 }
 
@@ -133,7 +136,9 @@ Status FormationLeader::receive_votes(const PeRange& members) {
                        .needs = members,
                        .timeout = messages_.resources().timeout};
     while (votes_.size() < arrivals_.size()) {
-        const auto message = messages_.receive(what);
+        WaitFailure failure;
+        const auto message = messages_.receive(what, {}, &failure);
+        if (message.status().code() == Code::peer_dead && lost_ < 0) lost_ = failure.dead_pe;
         if (!message.ok()) return message.status();
         if (message.value().kind != static_cast<std::uint32_t>(FormationMessage::vote))
             return refuse_surplus(message.value().from);
@@ -159,7 +164,8 @@ Status FormationLeader::refuse_surplus(int pe) {
 // No PE waits for a leader that has finished. A PE whose hello is not found here finds the table written: it reads the
 // table after it put its hello.
 void FormationLeader::close(const Status& done) {
-    if (!done.ok() && !refusal_) (void)refuse({Reason::failed, {static_cast<std::uint32_t>(done.code())}});
+    if (!done.ok() && !refusal_)
+        (void)refuse({Reason::failed, {static_cast<std::uint32_t>(done.code()), as_word(lost_ + 1)}});
     const FormationRefusal late =
         refusal_.value_or(FormationRefusal{Reason::surplus, {FormationRefusal::any_reader, as_word(request_.size)}});
     outcomes_.close(number_of_team(request_.id), late.words());

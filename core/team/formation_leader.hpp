@@ -48,6 +48,7 @@ private:
     ProposedSlot& slot_;
     TeamFormationOutcomes& outcomes_;
     std::optional<FormationRefusal> refusal_;
+    int lost_ = -1;                     // the first PE that a message found dead, or a wait
     std::uint32_t sent_ = 0;            // messages to all members
     std::vector<Arrival> arrivals_;     // itself first
     std::vector<FormationVote> votes_;  // itself first

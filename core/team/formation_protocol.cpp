@@ -61,6 +61,11 @@ Status FormationRefusal::status(int leader, int npes) const {
             return {Code::mismatch,
                     fmt::format("PE {} has arrived to form a team that already has all of its {} PEs", a, b)};
         case Reason::failed:
+            if (b > 0)
+                return {static_cast<Code>(a),
+                        fmt::format("PE {} has died or finalized while PE {}, which made the id of "
+                                    "the team, formed it",
+                                    b - 1, leader)};
             return {static_cast<Code>(a),
                     fmt::format("PE {}, which made the id of the team, failed to form it ({}) and "
                                 "reported the cause",

@@ -32,7 +32,8 @@ constexpr std::uint32_t number_of_team(std::uint64_t id) { return static_cast<st
 
 enum class FormationMessage : std::uint32_t { hello, roster, proposal, vote, verdict, refusal };
 
-// Why a formation failed; the details, numbers and PEs, depend on the reason.
+// Why a formation failed; the details, numbers and PEs, depend on the reason. Of `failed`: a Code, and the PE that was
+// lost, plus 1, or 0.
 struct FormationRefusal {
     enum class Reason : std::uint32_t {
         sizes,

@@ -192,6 +192,19 @@ TEST(TeamFormation, ReportsADeadLeader) {
     EXPECT_THAT(done.message(), HasSubstr("PE 0 has died"));
 }
 
+// The leader has its arrival, and fails later. PE 2 comes too late and gets the outcome.
+TEST(TeamFormation, NamesAPeThatDiesAfterItHasArrived) {
+    TeamWorld world(3, std::chrono::seconds{60}, 1);
+    const std::uint64_t id = world.table(0).make_id();
+    TeamName made;
+    EXPECT_EQ(world.table(1).form_team(id, 2, 1, 0, made).code(), Code::timeout);
+    world.kill(1);
+    EXPECT_EQ(world.table(0).form_team(id, 2, 0, 0, made).code(), Code::peer_dead);
+    const Status outcome = world.table(2).form_team(id, 2, 1, 0, made);
+    EXPECT_EQ(outcome.code(), Code::peer_dead);
+    EXPECT_THAT(outcome.message(), HasSubstr("PE 1 has died"));
+}
+
 TEST(TeamFormation, RejectsUsedAndUnknownIds) {
     TeamWorld world(2);
     TeamTable& table = world.table(0);
