@@ -89,6 +89,26 @@ TEST_P(Collectives, BroadcastCopiesTheRootsArrayToAll) {
     });
 }
 
+// More than any room for small broadcasts holds, in sizes up to the largest small one and a little above.
+TEST_P(Collectives, SmallBroadcastsFollowEachOtherWithoutAPause) {
+    run([](ThreadGroup& group, std::byte* memory) {
+        constexpr std::uint64_t counts_of_bytes[] = {8, 560, 564, 1000, 4092, 4096, 4100};
+        constexpr int calls = 70;
+        const auto place_of = [](int call) { return static_cast<std::uint64_t>(call) * 5000; };
+        for (int call = 0; call < calls; ++call)
+            for (std::uint64_t i = 0; i < 1025; ++i) words(memory, place_of(call))[i] = number(group.index() + call, i);
+        ASSERT_TRUE(group.sync().ok());
+        for (int call = 0; call < calls; ++call) {
+            const std::uint64_t count = counts_of_bytes[call % std::size(counts_of_bytes)];
+            const int root = call / 3 % group.size();
+            const std::uint64_t dest = dest_at + place_of(call);
+            ASSERT_TRUE(broadcast(group, dest, place_of(call), count, root, true).ok());
+            for (std::uint64_t i = 0; i < count / 4; ++i)
+                ASSERT_EQ(words(memory, dest)[i], number(root + call, i)) << "word " << i << " of call " << call;
+        }
+    });
+}
+
 TEST_P(Collectives, ReductionsOfEverySizeCombineAllInPlaceAndNot) {
     run([](ThreadGroup& group, std::byte* memory) {
         for (const std::uint64_t count : counts)
