@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How the connections of a TCP wire end, and what it does with those of foreign processes.
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,7 +10,9 @@
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tests/unit/transports/tcp/tcp_wires.hpp"
@@ -21,8 +25,10 @@ using network::WireContext;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
 // A connection to a PE by hand.
@@ -215,6 +221,25 @@ TEST_F(TcpWires, OperationsGoToThePeerOnly) {
     client.send(std::as_bytes(std::span(&header, 1)));
     ASSERT_TRUE(alone_until([&] { return !pair.notes[0].messages.empty(); }));
     EXPECT_NO_FATAL_FAILURE(connect());
+}
+
+// Also where the system uses it by default.
+TEST_F(TcpWires, ConnectionsDoNotUseBbr) {
+    connect();
+    int connections = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        const int fd = std::stoi(entry.path().filename().string());
+        sockaddr_storage peer{};
+        socklen_t peer_bytes = sizeof peer;
+        std::array<char, 17> name{};
+        socklen_t name_bytes = name.size() - 1;
+        if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_bytes) != 0 ||
+            ::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &name_bytes) != 0)
+            continue;
+        ++connections;
+        EXPECT_THAT(name.data(), Not(StartsWith("bbr")));
+    }
+    EXPECT_GE(connections, 2);
 }
 
 TEST_F(TcpWires, AFrameThatIsNoneEndsTheConnection) {
