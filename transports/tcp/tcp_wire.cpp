@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "core/base/bytes.hpp"
@@ -43,18 +42,6 @@ void disable_time_limits(const Socket& socket) {
     const int none = 0;
     (void)::setsockopt(socket.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &none, sizeof none);
     (void)::setsockopt(socket.fd(), SOL_SOCKET, SO_KEEPALIVE, &none, sizeof none);
-}
-
-// BBR paces a connection by the bandwidth that it has measured. On a connection that also had small messages in both
-// directions, it sent frames of 64 KiB at 0.4 of the speed, in every second job. It is made for long routes with
-// losses.
-void replace_bbr(const Socket& socket) {
-    std::array<char, 16> name{};  // the kernel's maximum
-    socklen_t length = name.size();
-    if (::getsockopt(socket.fd(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &length) != 0) return;
-    if (!std::string_view(name.data(), std::min<std::size_t>(length, name.size())).starts_with("bbr")) return;
-    for (const std::string_view other : {"cubic", "reno"})  // the kernel always has and allows reno
-        if (::setsockopt(socket.fd(), IPPROTO_TCP, TCP_CONGESTION, other.data(), other.size()) == 0) return;
 }
 
 FrameHeader header_of(FrameKind kind, const RemoteAddress& place, std::uint64_t bytes) {
@@ -217,7 +204,6 @@ Code TcpWire::connect(LaneId lane_id) {
     auto socket = Socket::connect(there.address->address);
     if (!socket.ok()) return last_error_ = socket.status().message(), socket.status().code();
     disable_time_limits(socket.value());
-    replace_bbr(socket.value());
     auto made = std::make_unique<Connection>(static_cast<ConnectionOwner&>(*this), Connection::Direction::outgoing,
                                              std::move(socket).value(), lane_id);
     Handshake handshake;
@@ -370,7 +356,6 @@ bool TcpWire::accept_all() {
         }
         happened = true;
         disable_time_limits(socket);
-        replace_bbr(socket);
         connections_.push_back(std::make_unique<Connection>(
             static_cast<ConnectionOwner&>(*this), Connection::Direction::incoming, std::move(socket), LaneId{}));
         ++unknown_;
