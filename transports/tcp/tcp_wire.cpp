@@ -172,23 +172,23 @@ Connection* TcpWire::outgoing(LaneId lane_id, Code& code) {
     if (std::ranges::any_of(losses_, ended)) return nullptr;  // which is reported soon
     std::vector<Connection*>& lanes = peer(lane_id.pe).lanes;
     if (lane_id.lane >= lanes.size()) lanes.resize(lane_id.lane + 1);
-    if (lanes[lane_id.lane] == nullptr && peer(lane_id.pe).address) lanes[lane_id.lane] = opened_by_peer(lane_id);
-    if (lanes[lane_id.lane] == nullptr)
+    Connection*& carrier = lanes[lane_id.lane];
+    if (carrier == nullptr) carrier = opened_by_peer(lane_id);
+    if (carrier == nullptr)
         if (const Code connected = connect(lane_id); connected != Code::ok) return code = connected, nullptr;
-    Connection& connection = *lanes[lane_id.lane];
-    return connection.has_room() ? &connection : nullptr;
+    return carrier->has_room() ? carrier : nullptr;
 }
 
 Connection* TcpWire::opened_by_peer(LaneId lane_id) const {
     const Peer& there = peers_[static_cast<std::size_t>(lane_id.pe)];
-    if (!is_shared(lane_id) || there.opened == nullptr || !there.opened->is_usable()) return nullptr;
+    if (!is_shared(lane_id) || !there.address || there.opened == nullptr || !there.opened->is_usable()) return nullptr;
     return equal_in_constant_time(there.opened_by, there.address->secret) ? there.opened : nullptr;
 }
 
-Connection** TcpWire::entry_of(LaneId lane_id) {
+Connection* TcpWire::carrier_of(LaneId lane_id) const {
     if (lane_id.pe < 0) return nullptr;
-    std::vector<Connection*>& lanes = peer(lane_id.pe).lanes;
-    return lane_id.lane < lanes.size() ? &lanes[lane_id.lane] : nullptr;
+    const std::vector<Connection*>& lanes = peers_[static_cast<std::size_t>(lane_id.pe)].lanes;
+    return lane_id.lane < lanes.size() ? lanes[lane_id.lane] : nullptr;
 }
 
 std::vector<Connection*> TcpWire::open_connections(int pe) {
@@ -278,8 +278,8 @@ void TcpWire::forget(int pe) {
 }
 
 void TcpWire::close(LaneId lane_id) {
-    Connection** const over = entry_of(lane_id);
-    if (over != nullptr && *over != nullptr) (*over)->close({Code::system, "the lane is closed", false, false});
+    if (Connection* const carrier = carrier_of(lane_id); carrier != nullptr)
+        carrier->close({Code::system, "the lane is closed", false, false});
     drop_losses([lane_id](const Loss& loss) { return loss.lane_id == lane_id; });
 }
 
@@ -299,8 +299,8 @@ void TcpWire::ended(Connection& connection, const Socket& socket) {
     if (last_receiver_ == &connection) last_receiver_ = nullptr;
     if (lane_id.pe >= 0 && peer(lane_id.pe).opened == &connection) peer(lane_id.pe).opened = nullptr;
     if (lane_id.pe < 0) --unknown_;
-    if (Connection** const entry = entry_of(lane_id); entry != nullptr && *entry == &connection) {
-        *entry = nullptr;
+    if (carrier_of(lane_id) == &connection) {
+        peer(lane_id.pe).lanes[lane_id.lane] = nullptr;
         losses_.push_back(
             {lane_id, connection.end(), connection.take_unfinished(), round_, Clock::now() + max_deferral});
     }
@@ -327,7 +327,7 @@ void TcpWire::handshake_received(Connection& connection, const Handshake& handsh
     --unknown_;
     if (!is_shared(lane_id)) return connection.welcome();
     Peer& there = peer(lane_id.pe);
-    Connection* const own = there.lanes.empty() ? nullptr : there.lanes.front();
+    Connection* const own = carrier_of(lane_id);
     const bool both = own != nullptr && !own->is_welcomed();
     if (both && my_pe_ < lane_id.pe) return;
     connection.welcome();

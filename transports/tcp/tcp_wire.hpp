@@ -65,7 +65,7 @@ private:
         std::vector<Connection*> lanes;  // that carry this PE's operations, by lane; null: not connected, or ended
         bool forgotten = false;
         Connection* opened = nullptr;  // by the peer: the last one of lane 0
-        SipKey opened_by{};            // the secret of whoever has opened it
+        SipKey opened_by{};            // the secret that its opener has sent
     };
     struct Completion {
         network::WireContext* context;
@@ -93,12 +93,12 @@ private:
     Code connect(network::LaneId lane_id);
     // Only lane 0 has one connection for both PEs. The failure of another lane must not end that of the peer.
     [[nodiscard]] bool is_shared(network::LaneId lane_id) const { return lane_id.lane == 0 && lane_id.pe != my_pe_; }
-    // The connection that a peer with an address has opened and both share; null: there is none. Whoever knows the
+    // The connection that the peer has opened and both share; null: there is none. A process that knows the
     // secret of this PE may send operations to it. Those of this PE go only to the peer itself, which also knows its
     // own secret.
     [[nodiscard]] Connection* opened_by_peer(network::LaneId lane_id) const;
-    // The entry of the lane; null: there has been no operation on it.
-    [[nodiscard]] Connection** entry_of(network::LaneId lane_id);
+    // The connection that carries this PE's operations on the lane; null: there is none.
+    [[nodiscard]] Connection* carrier_of(network::LaneId lane_id) const;
     std::vector<Connection*> open_connections(int pe);  // -1: of all
     template <class PostFrame>
     Code post(network::LaneId lane_id, PostFrame&& post_frame);
