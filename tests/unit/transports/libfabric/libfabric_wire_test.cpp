@@ -9,8 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "core/base/poller.hpp"
@@ -70,6 +72,33 @@ TEST(LibfabricWire, LeavesTheEnvironmentAsItWas) {
 TEST(LibfabricWire, HasAnEndpointForEachLane) {
     fakes::WirePair pair([] { return open_over_loopback(false); });
     fakes::lanes_can_be_reopened(pair);
+}
+
+std::size_t connected_sockets() {
+    return static_cast<std::size_t>(std::count_if(
+        std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator(),
+        [](const auto& entry) {
+            sockaddr_storage peer{};
+            socklen_t bytes = sizeof peer;
+            auto* const address = reinterpret_cast<sockaddr*>(&peer);
+            return ::getpeername(std::stoi(entry.path().filename()), address, &bytes) == 0 && peer.ss_family == AF_INET;
+        }));
+}
+
+// Also where both send first. Otherwise each frame costs a segment that only acknowledges it.
+TEST(LibfabricWire, TwoPesShareTheConnectionOfTheFirstLane) {
+    const std::size_t before = connected_sockets();
+    fakes::WirePair pair([] { return open_over_loopback(false); });
+    ASSERT_TRUE(pair.wires[1]->add_peer(0, pair.wires[0]->address().value()).ok());
+    const Bytes message(8, std::byte{7});
+    std::array<Code, 2> sent{Code::again, Code::again};
+    ASSERT_TRUE(pair.until([&] {
+        for (int i : {0, 1})
+            if (sent[i] == Code::again) sent[i] = pair.wires[i]->send({1 - i, 0}, message, {});
+        return pair.notes[0].messages.size() == 1 && pair.notes[1].messages.size() == 1;
+    })) << pair.wires[0]->last_error()
+        << pair.wires[1]->last_error();
+    EXPECT_TRUE(pair.until([&] { return connected_sockets() == before + 2; })) << connected_sockets() - before;
 }
 
 TEST(LibfabricWire, LeavesAtomicsToTheTargetByDefault) {
