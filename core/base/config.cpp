@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <mutex>
 #include <set>
 #include <string_view>
 
@@ -397,7 +398,7 @@ Result<Config> Config::read(const Environment& environment, const ContentReader&
 }
 
 // Returns the value of the environment, else that of the configuration file, else the default.
-EffectiveValue Config::effective_value(std::string_view name, const char* default_value) const {
+EffectiveValue Config::effective_value(std::string_view name, std::string_view default_value) const {
     EffectiveValue out;
     out.name = name;
     out.default_value = default_value;
@@ -455,15 +456,28 @@ bool Config::is_standard_variable_set(std::string_view name) const {
                        [&](const auto& row) { return row.name == name && !row.standard.empty(); });
 }
 
+namespace {
+
+// A plugin's text is lost when the plugin is closed.
+std::string_view retained(std::string_view text) {
+    static std::mutex lock;
+    static auto& texts = *new std::set<std::string, std::less<>>;  // for users at the end of the process, too
+    const std::lock_guard guard(lock);
+    const auto known = texts.find(text);
+    return known != texts.end() ? *known : *texts.emplace(text).first;
+}
+
+}  // namespace
+
 Status Config::declare(const char* subsystem, std::span<const npushmem_config_row> plugin_rows) {
     for (const auto& row : plugin_rows) {
         if (value(row.name) != nullptr) continue;
-        EffectiveValue out = effective_value(row.name, row.default_value);
+        EffectiveValue out = effective_value(retained(row.name), retained(row.default_value));
         if (Status parsed = check_typed(row.type, out.value); !parsed.ok())
             return malformed(row.name, out.value, row.type, out.place, parsed);
-        out.type = row.type;
-        out.subsystem = subsystem;
-        out.meaning = row.meaning;
+        out.type = retained(row.type);
+        out.subsystem = retained(subsystem);
+        out.meaning = retained(row.meaning);
         effective_.push_back(std::move(out));
     }
     return {};
@@ -500,7 +514,7 @@ std::vector<std::string> Config::unknown_names() const {
 std::vector<std::string> Config::unknown_variables() const {
     constexpr std::string_view prefix = "NPUSHMEM_";
     std::vector<std::string> known;
-    for (const auto& row : effective_) known.push_back(row.name);
+    for (const auto& row : effective_) known.emplace_back(row.name);
     std::vector<std::string> sentences;
     for (const std::string& name : unknown_names()) {
         const auto in_file = file_values_.find(name);

@@ -155,18 +155,19 @@ Status check_typed(std::string_view type, std::string_view text);
 // reports do not contain such values.
 bool is_secret(std::string_view name);
 
-// The value in effect of one variable, for reports.
+// The value in effect of one variable, for reports. Views: of text that exists as long as the process.
 struct EffectiveValue {
-    std::string name;
+    std::string_view name;
     std::string value;
-    std::string default_value;
-    std::string type;
-    std::string subsystem;
-    std::string meaning;
+    std::string_view default_value;
+    std::string_view type;
+    std::string_view subsystem;
+    std::string_view meaning;
     bool from_environment = false;
     std::string standard;  // the standard variable that set the value, or that NPUSHMEM_<name> overruled
     std::string place;     // "job.conf:3" if the configuration file set the value, else empty
 
+    [[nodiscard]] std::string variable() const { return "NPUSHMEM_" + std::string(name); }
     [[nodiscard]] bool is_default() const { return !from_environment && place.empty(); }
 };
 
@@ -210,7 +211,7 @@ public:
     [[nodiscard]] std::vector<std::string> unknown_variables() const;
 
 private:
-    [[nodiscard]] EffectiveValue effective_value(std::string_view name, const char* default_value) const;
+    [[nodiscard]] EffectiveValue effective_value(std::string_view name, std::string_view default_value) const;
     [[nodiscard]] Status read_row(const ConfigRow& row, const Environment& environment);
 
     Settings settings_;

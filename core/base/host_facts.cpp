@@ -14,8 +14,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -30,13 +28,6 @@ namespace npushmem {
 namespace {
 
 constexpr auto no_limit = std::numeric_limits<std::uint64_t>::max();
-
-std::string first_line(const std::string& path) {
-    std::ifstream file(path);
-    std::string line;
-    std::getline(file, line);
-    return line;
-}
 
 // File names of a control group, by version; all else is equal. The files' values include the groups below.
 struct GroupFiles {
@@ -114,10 +105,10 @@ namespace {
 
 // The number of this process by /proc, -1 without one.
 int shown_process() {
-    std::error_code none;
-    const auto link = std::filesystem::read_symlink("/proc/self", none).string();
+    std::array<char, 32> link{};
+    const ssize_t length = ::readlink("/proc/self", link.data(), link.size());
     int process = -1;
-    (void)std::from_chars(link.data(), link.data() + link.size(), process);
+    (void)std::from_chars(link.data(), link.data() + std::max<ssize_t>(length, 0), process);
     return process;
 }
 
@@ -130,7 +121,8 @@ std::string host_name() {
 }
 
 Result<npushmem_host_id> host_identity(int emulated_host) {
-    const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
+    const auto read = read_whole_file("/proc/sys/kernel/random/boot_id");
+    const std::string boot = read.ok() ? read.value().substr(0, read.value().find('\n')) : "";
     struct stat space {};
     if (boot.empty() || stat("/proc/self/ns/pid", &space) != 0)
         return Status{Code::system, fmt::format("cannot identify this host: {} is not readable ({})",

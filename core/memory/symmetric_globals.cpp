@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/memory/symmetric_globals.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -102,13 +102,9 @@ WriteFaultGuard::~WriteFaultGuard() {
 }
 
 bool WriteFaultGuard::needed() {
-    DIR* const tasks = opendir("/proc/self/task");
-    if (tasks == nullptr) return true;
-    int count = 0;
-    while (readdir(tasks) != nullptr) ++count;
-    closedir(tasks);
-    constexpr int own_and_dots = 3;
-    return count > own_and_dots;
+    struct stat tasks {};
+    constexpr nlink_t own_and_dots = 3;  // a folder has one link for each of its threads
+    return stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink != own_and_dots;
 }
 
 namespace {

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <system_error>
 
 #include "core/base/parse.hpp"
@@ -71,8 +73,9 @@ std::string directory_of_this_library() {
     std::error_code error;
     const fs::path file = name.empty() ? fs::read_symlink("/proc/self/exe", error) : fs::path(name);
     if (error) return {};
-    const fs::path real = fs::weakly_canonical(file, error);
-    return (error ? file : real).parent_path().string();
+    // std::filesystem would examine each folder twice.
+    const std::unique_ptr<char, decltype([](char* text) { std::free(text); })> real(::realpath(file.c_str(), nullptr));
+    return (real != nullptr ? fs::path(real.get()) : file).parent_path().string();
 }
 
 std::vector<std::string> plugin_search_path(std::string_view user_path) {
@@ -88,7 +91,7 @@ std::vector<std::string> plugin_search_path_from(std::string_view user_path, std
         for (const char* const beside : {".", "../lib", NPUSHMEM_BIN_TO_LIB})
             append_once(out, (own / beside / "npushmem").lexically_normal().string());
     }
-    append_once(out, normal(NPUSHMEM_INSTALLED_PLUGIN_DIR));
+    append_once(out, NPUSHMEM_INSTALLED_PLUGIN_DIR);
     return out;
 }
 

@@ -138,7 +138,7 @@ Json variables_json(const Config& config) {
     Json out = Json::array();
     for (const EffectiveValue& variable : config.effective())
         if (!variable.is_default())
-            out.push_back({{"name", "NPUSHMEM_" + variable.name},
+            out.push_back({{"name", variable.variable()},
                            {"value", is_secret(variable.name) ? Json() : Json(variable.value)},
                            {"default", variable.default_value},
                            {"standard", text_or_null(variable.standard)},

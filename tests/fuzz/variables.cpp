@@ -94,11 +94,11 @@ void check_configuration(Taker& in) {
     if (!config.ok()) return require_message(config.status());
     for (const auto& sentence : config.value().unknown_variables()) require(!sentence.empty(), "an empty sentence");
     std::map<std::string, std::string> effective;
-    for (const auto& each : config.value().effective()) effective.emplace("NPUSHMEM_" + each.name, each.value);
+    for (const auto& each : config.value().effective()) effective.emplace(each.variable(), each.value);
     const auto again = Config::read(InputEnvironment(effective), no_file);
     require(again.ok(), "the effective values are rejected: " + again.status().message());
     for (const auto& each : again.value().effective())
-        require(each.value == effective.at("NPUSHMEM_" + each.name), "an effective value changes: " + each.name);
+        require(each.value == effective.at(each.variable()), "an effective value changes: " + each.variable());
 }
 
 }  // namespace

@@ -8,12 +8,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <string>
 
+#include "core/base/liveness.hpp"
 #include "core/base/poller.hpp"
 
 namespace npushmem::shared_memory {
@@ -72,29 +71,11 @@ std::string why_not_shareable(const npushmem_host_id& own, const npushmem_host_i
     return {};
 }
 
-std::uint64_t start_time_in(std::string_view line) {
-    constexpr int fields_after_name = 20;  // the name is field 2, the start time field 22
-    std::size_t at = line.rfind(')');
-    for (int field = 0; field < fields_after_name; ++field) {
-        if (at == std::string_view::npos) return 0;
-        at = line.find(' ', at + 1);
-    }
-    if (at == std::string_view::npos) return 0;
-    std::uint64_t value = 0;
-    std::from_chars(line.data() + at + 1, line.data() + line.size(), value);
-    return value;
-}
-
 Result<std::uint64_t> start_time_of(int process) {
-    // A /proc of another PID namespace shows this process under another number. Not /proc/self/stat: qemu-user makes
-    // that up, with a start time that other processes do not read.
-    std::ifstream file(process == ::getpid() ? "/proc/thread-self/../../stat" : fmt::format("/proc/{}/stat", process));
-    std::string line;
-    if (!std::getline(file, line))
-        return Status{Code::peer_dead, fmt::format("process {} does not exist (any more), or it belongs to another "
-                                                   "process namespace",
-                                                   process)};
-    return start_time_in(line);
+    if (const auto found = identify_process(process)) return found->start;
+    return Status{
+        Code::peer_dead,
+        fmt::format("process {} does not exist (any more), or it belongs to another process namespace", process)};
 }
 
 namespace {

@@ -49,10 +49,6 @@ std::string why_not_shareable(const npushmem_host_id& own, const npushmem_host_i
 // ID. Code::peer_dead when the process does not exist.
 Result<std::uint64_t> start_time_of(int process);
 
-// Field 22 of a line of /proc/<pid>/stat; 0 when the line is malformed. The second field, a name in parentheses, may
-// contain blanks and parentheses.
-std::uint64_t start_time_in(std::string_view stat_line);
-
 // A range of another process's shared file, mapped into this process. The destructor unmaps it.
 class PeerMapping {
 public:

@@ -20,10 +20,10 @@ namespace npushmem::info {
 
 namespace {
 
-std::string quoted(const std::string& text) { return text.empty() ? "(empty)" : text; }
+std::string_view visible(std::string_view text) { return text.empty() ? "(empty)" : text; }
 
-std::string shown_value(const EffectiveValue& row) {
-    return !row.is_default() && !row.value.empty() && is_secret(row.name) ? "(set, not shown)" : quoted(row.value);
+std::string_view shown_value(const EffectiveValue& row) {
+    return !row.is_default() && !row.value.empty() && is_secret(row.name) ? "(set, not shown)" : visible(row.value);
 }
 
 std::string variable_lines(const EffectiveValue& row) {
@@ -31,7 +31,7 @@ std::string variable_lines(const EffectiveValue& row) {
     const std::string origin = row.is_default()
                                    ? std::string("default")
                                    : fmt::format("{}{}; default {}", row.place.empty() ? "environment" : row.place,
-                                                 standard, quoted(row.default_value));
+                                                 standard, visible(row.default_value));
     return fmt::format("NPUSHMEM_{} = {}  [{}]\n    {}; {}\n", row.name, shown_value(row), origin, row.meaning,
                        row.type);
 }
@@ -42,7 +42,7 @@ std::string usable_lines(const PluginEntry& entry) {
     if (entry.found.kind == PluginKind::transport) text += fmt::format("; {}", capability_names(entry.capabilities));
     for (const auto& variable : entry.variables)
         text += fmt::format("\n             NPUSHMEM_{} (default {}): {}", variable.name,
-                            quoted(variable.default_value), variable.meaning);
+                            visible(variable.default_value), variable.meaning);
     return text + "\n";
 }
 
@@ -141,8 +141,8 @@ std::string variables_page(const Config& config) {
     for (const auto& row : config.effective()) {
         if (row.subsystem != subsystem) text += fmt::format(".SH {}\n", row.subsystem);
         subsystem = row.subsystem;
-        text += man_entry("NPUSHMEM_" + row.name, fmt::format("{}. Values: {}. Default: {}.", row.meaning, row.type,
-                                                              row.default_value.empty() ? "none" : row.default_value));
+        text += man_entry(row.variable(), fmt::format("{}. Values: {}. Default: {}.", row.meaning, row.type,
+                                                      row.default_value.empty() ? "none" : row.default_value));
     }
     text += ".SH VARIABLES OF OPENSHMEM\n" +
             man_paragraphs("They apply where the variable NPUSHMEM_... of the same meaning is not set.");

@@ -55,7 +55,7 @@ Json version_json() {
 Json variables_json(const Config& config) {
     Json rows = Json::array();
     for (const EffectiveValue& row : config.effective())
-        rows.push_back({{"name", "NPUSHMEM_" + row.name},
+        rows.push_back({{"name", row.variable()},
                         {"value", !row.is_default() && is_secret(row.name) ? Json() : Json(row.value)},
                         {"default", row.default_value},
                         {"from_environment", row.from_environment},

@@ -134,7 +134,7 @@ Summary summarise(const SummarySources& sources) {
     summary.collectives = names_of(PluginKind::collectives, sources.plugins);
     summary.job = preview_of(sources);
     for (const EffectiveValue& row : sources.config.effective())
-        if (!row.is_default()) summary.variables.push_back("NPUSHMEM_" + row.name);
+        if (!row.is_default()) summary.variables.push_back(row.variable());
     summary.unknown = sources.unknown;
     summary.problems = count(sources.checks, Severity::problem);
     summary.notes = count(sources.checks, Severity::note);

@@ -94,14 +94,6 @@ TEST(WhatSeparates, EmulatedHostsAreNamedBeforeTheirNamespaces) {
 
 namespace {
 
-TEST(StartTime, IsField22ForAnyProcessName) {
-    const std::string rest = " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21";
-    EXPECT_EQ(start_time_in("42 (name)" + rest), 4711U);
-    EXPECT_EQ(start_time_in("42 (a b) c) (d)" + rest), 4711U);
-    EXPECT_EQ(start_time_in("42 (name) S 1 2"), 0U);
-    EXPECT_EQ(start_time_in(""), 0U);
-}
-
 TEST(StartTime, OfThisProcessAndOfNone) {
     const auto own = start_time_of(::getpid());
     ASSERT_TRUE(own.ok());
