@@ -50,6 +50,10 @@ if(NPUSHMEM_SANITIZE)
   # gcc warns that it does not follow fences. The fences here order memory that is shared between processes, which the
   # thread sanitizer does not see in any case.
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-tsan>)
+else()
+  # Plugins and programs contain the functions that they call, not the whole files: a third of the size, and faster loading.
+  add_compile_options(-ffunction-sections -fdata-sections)
+  add_link_options(-Wl,--gc-sections)
 endif()
 
 # npushmem_unity_build(<target> [ALONE <regex>] [HEADERS <header>...]): with NPUSHMEM_UNITY_BUILD the files of a folder are

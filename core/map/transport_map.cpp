@@ -43,17 +43,23 @@ bool same_route(const Route& a, const Route& b) {
            a.reach.atomic_32 == b.reach.atomic_32 && a.reach.atomic_64 == b.reach.atomic_64;
 }
 
-// Returns the route to one PE; if there is none, `transport` is -1 and `reasons` explains it.
+// Returns the route to one PE; if there is none, `transport` is -1. `refusals` are those of the transports before it.
 Route find_route(std::span<const NamedTransport> transports, int pe, const TransportMap::PeerOf& peer_of,
-                 std::string& reasons) {
-    reasons.clear();
+                 std::vector<std::string>& refusals) {
+    refusals.clear();
     for (int i = 0; i < static_cast<int>(transports.size()); ++i) {
-        const auto& candidate = transports[static_cast<std::size_t>(i)];
-        Reach reach = candidate.transport->reach(peer_of(i, pe));
+        Reach reach = transports[static_cast<std::size_t>(i)].transport->reach(peer_of(i, pe));
         if (reach.reachable()) return {i, std::move(reach)};
-        reasons += fmt::format("\n  {}: {}", candidate.name, reach.why.empty() ? "gave no reason" : reach.why);
+        refusals.push_back(std::move(reach.why));
     }
     return {};
+}
+
+std::string text_of(std::span<const NamedTransport> transports, std::span<const std::string> refusals) {
+    std::string text = refusals.empty() ? "\n  none was selected" : "";
+    for (std::size_t i = 0; i < refusals.size(); ++i)
+        text += fmt::format("\n  {}: {}", transports[i].name, refusals[i].empty() ? "gave no reason" : refusals[i]);
+    return text;
 }
 
 // Appends the PE to the last range if route and reason are equal.
@@ -105,16 +111,16 @@ Result<TransportMap> TransportMap::build(std::span<const NamedTransport> transpo
     TransportMap map(layout, my_pe);
     int unreachable = 0;
     std::string first_failure;
+    std::vector<std::string> refusals;
     for (int pe = 0; pe < layout.npes(); ++pe) {
-        std::string reasons;
-        Route route = find_route(transports, pe, peer_of, reasons);
+        Route route = find_route(transports, pe, peer_of, refusals);
         if (route.transport >= 0) {
             append(map.ranges_, pe, route);
             route.reach.why.clear();
             map.place(pe, std::move(route));
         } else if (unreachable++ == 0) {
             first_failure = fmt::format("PE {} cannot be reached from PE {} by any transport:{}", pe, my_pe,
-                                        reasons.empty() ? "\n  none was selected" : reasons);
+                                        text_of(transports, refusals));
         }
     }
     if (unreachable == 0) {
