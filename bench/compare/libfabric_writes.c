@@ -4,7 +4,7 @@
  *
  *     libfabric_writes <endpoints> <rounds> <interface> [<server's address>]
  *
- * Endpoints: 1: each process sends and receives with one; 2: with one for each, as npushmem's transport does. Without
+ * Endpoints: 1: each process sends and receives with one, as npushmem's transport does; 2: with one for each. Without
  * an address it is the server. */
 #include <arpa/inet.h>
 #include <netinet/in.h>

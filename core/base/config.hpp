@@ -155,7 +155,7 @@ Status check_typed(std::string_view type, std::string_view text);
 // reports do not contain such values.
 bool is_secret(std::string_view name);
 
-// The value in effect of one variable, for reports. Views: of text that exists as long as the process.
+// The value in effect of one variable, for reports. The views refer to text that lives as long as the process.
 struct EffectiveValue {
     std::string_view name;
     std::string value;

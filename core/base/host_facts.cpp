@@ -121,13 +121,17 @@ std::string host_name() {
 }
 
 Result<npushmem_host_id> host_identity(int emulated_host) {
-    const auto read = read_whole_file("/proc/sys/kernel/random/boot_id");
-    const std::string boot = read.ok() ? read.value().substr(0, read.value().find('\n')) : "";
+    const auto unreadable = [](const char* file, const std::string& why) {
+        return Status{Code::system, fmt::format("cannot identify this host: {} is not readable ({})", file, why)};
+    };
+    constexpr const char* boot_file = "/proc/sys/kernel/random/boot_id";
+    const auto read = read_whole_file(boot_file);
+    if (!read.ok()) return unreadable(boot_file, read.status().message());
+    const std::string boot = read.value().substr(0, read.value().find('\n'));
+    if (boot.empty()) return unreadable(boot_file, "it is empty");
+    constexpr const char* space_file = "/proc/self/ns/pid";
     struct stat space {};
-    if (boot.empty() || stat("/proc/self/ns/pid", &space) != 0)
-        return Status{Code::system, fmt::format("cannot identify this host: {} is not readable ({})",
-                                                boot.empty() ? "/proc/sys/kernel/random/boot_id" : "/proc/self/ns/pid",
-                                                std::strerror(errno))};
+    if (stat(space_file, &space) != 0) return unreadable(space_file, std::strerror(errno));
     npushmem_host_id id{};
     id.machine = hash_bytes(boot);
     id.space = static_cast<std::uint64_t>(space.st_ino);

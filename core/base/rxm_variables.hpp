@@ -22,7 +22,7 @@ inline constexpr std::size_t rxm_buffer_bytes = 2304;
 // By default an endpoint over tcp posts 4096 buffers of 16 KiB: 70 MB, which it clears when it opens. An endpoint over
 // verbs posts 128 to each connection. FI_UNIVERSE_SIZE, by default 256, is the number of connections for which
 // libfabric sizes the completion queue of every endpoint; those of 256 over tcp take 12 MB each after that many
-// completions. Each peer makes one connection to this PE's receiver for each of its lanes.
+// completions. Each peer has one connection to this PE's receiver for each of its lanes.
 inline std::array<RxmVariable, 3> rxm_variables(int npes) {
     constexpr int lanes = 4;
     const auto connections = static_cast<std::size_t>(std::clamp(npes, 1, 256 / lanes) * lanes);

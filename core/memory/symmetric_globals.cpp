@@ -103,8 +103,8 @@ WriteFaultGuard::~WriteFaultGuard() {
 
 bool WriteFaultGuard::needed() {
     struct stat tasks {};
-    constexpr nlink_t own_and_dots = 3;  // a folder has one link for each of its threads
-    return stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink != own_and_dots;
+    constexpr nlink_t links_of_one_thread = 3;  // the folder has two links, and one more for each thread
+    return stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink != links_of_one_thread;
 }
 
 namespace {

@@ -74,10 +74,11 @@ Status check_segments(const OpenFile& file, const ElfW(Ehdr) & header, std::uint
 
 Status check_elf_file(const std::string& path) {
     struct stat facts {};
+    // Opening another file may have effects: of a terminal, or on the writer of a FIFO.
+    if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) return no_library("it is not a regular file");
     const OpenFile file(path);
     if (file.fd() < 0 || ::fstat(file.fd(), &facts) != 0)
         return no_library(fmt::format("cannot open the file: {}", std::strerror(errno)));
-    if (!S_ISREG(facts.st_mode)) return no_library("it is not a regular file");
     const auto size = static_cast<std::uint64_t>(facts.st_size);
     ElfW(Ehdr) header{};
     if (!file.read(&header, sizeof header, 0))

@@ -77,6 +77,11 @@ Status Domain::open_endpoint(Owned<fid_ep>& into, fid_cq& completions) {
     return s;
 }
 
+bool Domain::shares_connections() const {
+    return fi_version() >= FI_VERSION(1, 16) &&
+           std::string_view(info_->fabric_attr->prov_name).find("ofi_rxm") != std::string_view::npos;
+}
+
 Status Domain::add_peer(int pe, std::span<const std::byte> address) {
     fi_addr_t made = FI_ADDR_UNSPEC;
     const int inserted = fi_av_insert(addresses_.get(), address.data(), 1, &made, 0, nullptr);

@@ -66,6 +66,10 @@ public:
     Status open_endpoint(Owned<fid_ep>& into, fid_cq& completions);
     [[nodiscard]] fid_domain* get() const { return domain_.get(); }
 
+    // Whether two PEs may connect their receivers at the same time, and get one connection: over ofi_rxm. Versions
+    // before 1.16 may lose messages then, and the provider tcp of 1.18 rejects both connections.
+    [[nodiscard]] bool shares_connections() const;
+
     Status add_peer(int pe, std::span<const std::byte> address);
     [[nodiscard]] fi_addr_t peer(int pe) const { return peers_[static_cast<std::size_t>(pe)]; }
     // With TCP: starts to connect to the peer's endpoint. If the peer's process has ended, its host refuses, but

@@ -66,6 +66,7 @@ Status Endpoints::open() {
     }
     lanes_.resize(1);
     if (s.ok()) s = domain_.open_endpoint(receiver_, *completions_);
+    if (s.ok() && !domain_.shares_connections()) s = domain_.open_endpoint(lanes_[0].sender, *completions_);
     if (!s.ok() || wait_ != FI_WAIT_FD) return s;
     Status waits = wait_set_.open();
     if (waits.ok()) waits = wait_set_.watch(*completions_);
@@ -94,7 +95,7 @@ Status Endpoints::open_lane(Lane& lane) {
 }
 
 fid_ep* Endpoints::sender_for(network::LaneId lane_id) {
-    if (lane_id.lane == 0) return receiver_.get();
+    if (lane_id.lane == 0) return lanes_[0].sender ? lanes_[0].sender.get() : receiver_.get();
     if (lane_id.lane >= lanes_.size()) lanes_.resize(lane_id.lane + 1);
     Lane& lane = lanes_[lane_id.lane];
     if (!lane.sender) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The endpoints of this PE: one that receives, and sends for lane 0; one for each other lane, which only sends; and the
+// The endpoints of this PE: one receiver, and one sender per lane, where lane 0 may send from the receiver; and the
 // descriptor that their completions make readable.
 #pragma once
 
@@ -84,9 +84,10 @@ private:
     std::vector<fid*> watched_;
 };
 
-// Peers know the address of the receiver only. It also sends for lane 0, so two PEs share one connection. Over TCP, the
-// answer to a frame then acknowledges it. With a connection for each direction, each frame costs a segment that only
-// acknowledges it, and an answered put of 8 bytes takes 1.35 times as long.
+// Peers know the address of the receiver only. With Domain::shares_connections() it also sends for lane 0, so two PEs
+// share one connection. Over TCP, the answer to a frame then acknowledges it. With a connection for each direction,
+// each frame costs a segment that only acknowledges it, and an answered put of 8 bytes takes 1.35 times as long.
+// Otherwise only senders open connections, so that each connection has one initiator.
 //
 // The first use of a lane other than lane 0 opens its sender and completion queue. Both are closed when the lane has no
 // peer left; later completions of that lane are not reported.
@@ -115,11 +116,11 @@ public:
     [[nodiscard]] bool prepare_to_wait();
 
 private:
-    // The sender of a lane other than lane 0, and its completion queue. Closed in reverse order.
+    // A sender and its completion queue. Lane 0 uses the completion queue of the receiver. Closed in reverse order.
     struct Lane {
         Owned<fid_cq> completions;
         Owned<fid_ep> sender;
-        std::vector<bool> peers;  // that use the lane
+        std::vector<bool> peers;  // that use the lane; not recorded for lane 0
     };
 
     Status open_lane(Lane& lane);
@@ -129,7 +130,7 @@ private:
     // Closed in reverse order.
     Owned<fid_cq> completions_;
     Owned<fid_ep> receiver_;
-    std::vector<Lane> lanes_;  // without a sender: closed or unused, as lane 0
+    std::vector<Lane> lanes_;  // without a sender: closed or unused; lane 0: the receiver sends
     WaitSet wait_set_;
     Status failure_;
 };

@@ -25,8 +25,9 @@ bool ProgressDriver::drive() {
 
 bool ProgressDriver::drive_once() {
     const bool happened = wire_->progress(listener_);
-    if (happened || wire_->traits().writes_silently) report_arrival();
     if (lanes_.has_backlog()) lanes_.send_backlogs();
+    // Last: ofi_rxm may receive while it sends.
+    if (happened || wire_->traits().writes_silently) report_arrival();
     return happened;
 }
 

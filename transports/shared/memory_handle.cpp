@@ -73,6 +73,10 @@ std::string why_not_shareable(const npushmem_host_id& own, const npushmem_host_i
 
 Result<std::uint64_t> start_time_of(int process) {
     if (const auto found = identify_process(process)) return found->start;
+    if (process > 0 && kernel_knows(process))
+        return Status{Code::system, fmt::format("cannot read the start time of process {} in /proc/{}/stat: is /proc "
+                                                "mounted, and of this process namespace?",
+                                                process, process)};
     return Status{
         Code::peer_dead,
         fmt::format("process {} does not exist (any more), or it belongs to another process namespace", process)};

@@ -46,7 +46,7 @@ Result<MemoryHandle> decode(std::span<const std::byte> bytes);
 std::string why_not_shareable(const npushmem_host_id& own, const npushmem_host_id& peer);
 
 // The start time of the process, in clock ticks since boot. It distinguishes a process from a later one with the same
-// ID. Code::peer_dead when the process does not exist.
+// ID. Code::peer_dead when the process does not exist, Code::system when /proc does not show it.
 Result<std::uint64_t> start_time_of(int process);
 
 // A range of another process's shared file, mapped into this process. The destructor unmaps it.

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <set>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "core/base/config.hpp"
 #include "tests/fakes/fake_os.hpp"
@@ -194,6 +199,23 @@ TEST(Config, PluginsAddTheirRows) {
     EXPECT_STREQ(config.value().value("FAKE_SEED"), "7");
     EXPECT_EQ(config.value().value("FAKE_NOTHING"), nullptr);
     EXPECT_THAT(config.value().unknown_variables(), IsEmpty());
+}
+
+// The plugin may be closed by then.
+TEST(Config, KeepsTheTextsOfAPluginsRows) {
+    auto config = Config::read(FakeEnvironment{});
+    ASSERT_TRUE(config.ok());
+    std::array<std::string, 5> texts{"FAKE_DELAY_OF_A_PLUGIN", "a default value of some length", "string",
+                                     "the meaning of the variable", "the name of the plugin"};
+    const auto wanted = texts;
+    const npushmem_config_row row{texts[0].c_str(), texts[1].c_str(), texts[2].c_str(), texts[3].c_str()};
+    ASSERT_TRUE(config.value().declare(texts[4].c_str(), std::span(&row, 1)).ok());
+    for (std::string& text : texts) std::ranges::fill(text, '?');
+    const Config copy = config.value();
+    const EffectiveValue& kept = copy.effective().back();
+    EXPECT_EQ((std::array{kept.name, kept.default_value, kept.type, kept.meaning, kept.subsystem}),
+              (std::array<std::string_view, 5>{wanted[0], wanted[1], wanted[2], wanted[3], wanted[4]}));
+    EXPECT_EQ(kept.value, wanted[1]);
 }
 
 TEST(Config, AMalformedPluginValueIsRefused) {
