@@ -155,7 +155,8 @@ Result<std::uint64_t> NetworkTransport::create_queue() {
 template <class Condition>
 void NetworkTransport::drive_while(Lock& guard, std::chrono::steady_clock::time_point deadline,
                                    const Condition& condition) {
-    while (condition() && std::chrono::steady_clock::now() < deadline) {
+    constexpr int min_rounds = 64;  // what has arrived counts, however long this thread was not running
+    for (int round = 0; condition() && (round < min_rounds || std::chrono::steady_clock::now() < deadline); ++round) {
         if (driver_.drive()) continue;
         guard.unlock();  // lets the thread and callers of other queues proceed
         std::this_thread::yield();

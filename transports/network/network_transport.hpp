@@ -95,7 +95,7 @@ private:
     using Lock = std::unique_lock<std::mutex>;
 
     Status start_thread();
-    // Drives the wire until the condition is false or the deadline has passed.
+    // Drives the wire until the condition is false, or the deadline has passed and it was driven some times.
     template <class Condition>
     void drive_while(Lock& guard, std::chrono::steady_clock::time_point deadline, const Condition& condition);
     // Returns the peers to which the goodbye is sent or queued.
