@@ -2,10 +2,10 @@
 /* Half of a round trip of 8-byte writes (fi_writemsg) over libfabric's tcp;ofi_rxm, without npushmem: each side polls
  * its completion queue until the word in its memory changes. The client prints microseconds.
  *
- *     libfabric_writes <endpoints> <rounds> <interface> [<server's address>]
+ *     libfabric_writes <rounds> <interface> [<server's address>]
  *
- * Endpoints: 1: each process sends and receives with one, as npushmem's transport does; 2: with one for each. Without
- * an address it is the server. */
+ * Each process sends and receives with one endpoint, as npushmem's transport does. Without an address it is the
+ * server. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <rdma/fabric.h>
@@ -92,15 +92,15 @@ static void put(struct fid_ep* from, fi_addr_t to, const struct Side* there, uin
 }
 
 int main(int argc, char** argv) {
-    if (argc < 4) return 1;
-    const long rounds = atol(argv[2]);
-    const char* const server = argc > 4 ? argv[4] : NULL;
+    if (argc < 3) return 1;
+    const long rounds = atol(argv[1]);
+    const char* const server = argc > 3 ? argv[3] : NULL;
     struct fi_info *hints = fi_allocinfo(), *info = NULL;
     hints->caps = FI_MSG | FI_RMA;
     hints->ep_attr->type = FI_EP_RDM;
     hints->addr_format = FI_SOCKADDR_IN;
     hints->fabric_attr->prov_name = strdup("tcp;ofi_rxm");
-    hints->domain_attr->name = strdup(argv[3]);
+    hints->domain_attr->name = strdup(argv[2]);
     check(fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info), "fi_getinfo");
     struct fid_fabric* fabric = NULL;
     struct fi_cq_attr queue = {.format = FI_CQ_FORMAT_MSG, .size = 1024, .wait_obj = FI_WAIT_NONE};
@@ -110,21 +110,20 @@ int main(int argc, char** argv) {
     check(fi_domain(fabric, info, &domain, NULL), "fi_domain");
     check(fi_cq_open(domain, &queue, &completions, NULL), "fi_cq_open");
     check(fi_av_open(domain, &table, &addresses, NULL), "fi_av_open");
-    struct fid_ep* const receiver = endpoint(info);
-    struct fid_ep* const sender = atoi(argv[1]) == 2 ? endpoint(info) : receiver;
+    struct fid_ep* const own = endpoint(info);
     check(fi_mr_reg(domain, (const void*)&word, sizeof word, FI_REMOTE_WRITE, 0, 1, 0, &memory, NULL), "fi_mr_reg");
     struct Side mine = {.key = fi_mr_key(memory)};
     size_t bytes = sizeof mine.address;
     if ((info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0) mine.base = (uintptr_t)&word;
-    check(fi_getname(&receiver->fid, mine.address, &bytes), "fi_getname");
+    check(fi_getname(&own->fid, mine.address, &bytes), "fi_getname");
     const struct Side theirs = exchange(&mine, server);
     fi_addr_t to = FI_ADDR_UNSPEC;
     check(fi_av_insert(addresses, theirs.address, 1, &to, 0, NULL) != 1, "fi_av_insert");
     double begin = now();
     for (long i = 1; i <= 2 * rounds; ++i) { /* the first half connects and warms up */
-        if (server != NULL) put(sender, to, &theirs, (uint64_t)i);
+        if (server != NULL) put(own, to, &theirs, (uint64_t)i);
         while (word < (uint64_t)i) poll_completions();
-        if (server == NULL) put(sender, to, &theirs, (uint64_t)i);
+        if (server == NULL) put(own, to, &theirs, (uint64_t)i);
         if (i == rounds) begin = now();
     }
     if (server != NULL) printf("%.3f\n", (now() - begin) / (double)rounds / 2);

@@ -402,7 +402,7 @@ EffectiveValue Config::effective_value(std::string_view name, std::string_view d
     EffectiveValue out;
     out.name = name;
     out.default_value = default_value;
-    const std::string full = fmt::format("NPUSHMEM_{}", name);
+    const std::string full = out.variable();
     const auto in_file = file_values_.find(full);
     if (const auto own = npushmem_variables_.find(full); own != npushmem_variables_.end()) {
         out.value = own->second;
@@ -444,9 +444,9 @@ std::string Config::describe_standard() const {
     std::string lines;
     for (const auto& row : effective_) {
         if (row.standard.empty()) continue;
-        const bool overruled = npushmem_variables_.contains(fmt::format("NPUSHMEM_{}", row.name));
-        lines += fmt::format("environment: {} {} NPUSHMEM_{}={}\n", row.standard,
-                             overruled ? "is overruled by" : "sets", row.name, row.value);
+        const bool overruled = npushmem_variables_.contains(row.variable());
+        lines += fmt::format("environment: {} {} {}={}\n", row.standard, overruled ? "is overruled by" : "sets",
+                             row.variable(), row.value);
     }
     return lines;
 }
@@ -461,10 +461,9 @@ namespace {
 // A plugin's text is lost when the plugin is closed.
 std::string_view retained(std::string_view text) {
     static std::mutex lock;
-    static auto& texts = *new std::set<std::string, std::less<>>;  // for users at the end of the process, too
+    static auto& texts = *new std::set<std::string>;  // for users at the end of the process, too
     const std::lock_guard guard(lock);
-    const auto known = texts.find(text);
-    return known != texts.end() ? *known : *texts.emplace(text).first;
+    return *texts.emplace(text).first;
 }
 
 }  // namespace
@@ -507,7 +506,7 @@ std::vector<std::string> Config::unknown_names() const {
     std::set<std::string> names;
     for (const auto& [name, text] : npushmem_variables_) names.insert(name);
     for (const auto& [name, value] : file_values_) names.insert(name);
-    for (const auto& row : effective_) names.erase(fmt::format("NPUSHMEM_{}", row.name));
+    for (const auto& row : effective_) names.erase(row.variable());
     return {names.begin(), names.end()};
 }
 

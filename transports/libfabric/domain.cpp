@@ -69,7 +69,7 @@ Status Domain::open_endpoint(Owned<fid_ep>& into, fid_cq& completions) {
         s = check("fi_ep_bind", [&] { return fi_ep_bind(into.get(), &completions.fid, FI_TRANSMIT | FI_RECV); });
     if (s.ok()) s = check("fi_enable", [&] { return fi_enable(into.get()); });
     // libfabric sizes completion queues for FI_UNIVERSE_SIZE peers and ignores the device's limit.
-    if (s.code() == Code::system && std::string_view(info_->fabric_attr->prov_name).starts_with("verbs"))
+    if (s.code() == Code::system && provider().starts_with("verbs"))
         return {s.code(),
                 fmt::format("{}; if the device's completion queues are short, set FI_UNIVERSE_SIZE={}, which makes "
                             "libfabric request shorter ones",
@@ -78,8 +78,7 @@ Status Domain::open_endpoint(Owned<fid_ep>& into, fid_cq& completions) {
 }
 
 bool Domain::shares_connections() const {
-    return fi_version() >= FI_VERSION(1, 16) &&
-           std::string_view(info_->fabric_attr->prov_name).find("ofi_rxm") != std::string_view::npos;
+    return fi_version() >= FI_VERSION(1, 16) && provider().find("ofi_rxm") != std::string_view::npos;
 }
 
 Status Domain::add_peer(int pe, std::span<const std::byte> address) {
@@ -93,7 +92,7 @@ Status Domain::add_peer(int pe, std::span<const std::byte> address) {
 }
 
 void Domain::start_probe(int pe) {
-    if (!std::string_view(info_->fabric_attr->prov_name).starts_with("tcp")) return;
+    if (!provider().starts_with("tcp")) return;
     sockaddr_storage address{};
     std::size_t bytes = sizeof address;
     if (fi_av_lookup(addresses_.get(), peer(pe), &address, &bytes) != 0) return;

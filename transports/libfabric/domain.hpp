@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/base/poller.hpp"
@@ -57,6 +58,8 @@ public:
 
     Status open();
     [[nodiscard]] const fi_info& info() const { return *info_; }
+    // Such as "tcp;ofi_rxm".
+    [[nodiscard]] std::string_view provider() const { return info_->fabric_attr->prov_name; }
     [[nodiscard]] fid_fabric* fabric() const { return fabric_.get(); }
     [[nodiscard]] int npes() const { return static_cast<int>(peers_.size()); }
 

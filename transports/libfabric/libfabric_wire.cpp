@@ -94,10 +94,8 @@ Status LibfabricWire::open_all() {
 
 // RDMA writes to memory at any time, and so does a provider that makes progress by itself, as in earlier versions.
 bool LibfabricWire::arrives_in_progress() const {
-    const fi_info& info = domain_.info();
-    return fi_version() >= FI_VERSION(1, 17) && descriptor() >= 0 &&
-           std::string_view(info.fabric_attr->prov_name).starts_with("tcp") &&
-           info.domain_attr->data_progress == FI_PROGRESS_MANUAL;
+    return fi_version() >= FI_VERSION(1, 17) && descriptor() >= 0 && domain_.provider().starts_with("tcp") &&
+           domain_.info().domain_attr->data_progress == FI_PROGRESS_MANUAL;
 }
 
 Status LibfabricWire::list_atomics() {

@@ -172,11 +172,11 @@ Connection* TcpWire::outgoing(LaneId lane_id, Code& code) {
     if (std::ranges::any_of(losses_, ended)) return nullptr;  // which is reported soon
     std::vector<Connection*>& lanes = peer(lane_id.pe).lanes;
     if (lane_id.lane >= lanes.size()) lanes.resize(lane_id.lane + 1);
-    Connection*& carrier = lanes[lane_id.lane];
-    if (carrier == nullptr) carrier = opened_by_peer(lane_id);
-    if (carrier == nullptr)
+    Connection*& connection = lanes[lane_id.lane];
+    if (connection == nullptr) connection = opened_by_peer(lane_id);
+    if (connection == nullptr)
         if (const Code connected = connect(lane_id); connected != Code::ok) return code = connected, nullptr;
-    return carrier->has_room() ? carrier : nullptr;
+    return connection->has_room() ? connection : nullptr;
 }
 
 Connection* TcpWire::opened_by_peer(LaneId lane_id) const {
@@ -185,7 +185,7 @@ Connection* TcpWire::opened_by_peer(LaneId lane_id) const {
     return equal_in_constant_time(there.opened_by, there.address->secret) ? there.opened : nullptr;
 }
 
-Connection* TcpWire::carrier_of(LaneId lane_id) const {
+Connection* TcpWire::connection_of(LaneId lane_id) const {
     if (lane_id.pe < 0) return nullptr;
     const std::vector<Connection*>& lanes = peers_[static_cast<std::size_t>(lane_id.pe)].lanes;
     return lane_id.lane < lanes.size() ? lanes[lane_id.lane] : nullptr;
@@ -278,8 +278,8 @@ void TcpWire::forget(int pe) {
 }
 
 void TcpWire::close(LaneId lane_id) {
-    if (Connection* const carrier = carrier_of(lane_id); carrier != nullptr)
-        carrier->close({Code::system, "the lane is closed", false, false});
+    if (Connection* const connection = connection_of(lane_id); connection != nullptr)
+        connection->close({Code::system, "the lane is closed", false, false});
     drop_losses([lane_id](const Loss& loss) { return loss.lane_id == lane_id; });
 }
 
@@ -299,7 +299,7 @@ void TcpWire::ended(Connection& connection, const Socket& socket) {
     if (last_receiver_ == &connection) last_receiver_ = nullptr;
     if (lane_id.pe >= 0 && peer(lane_id.pe).opened == &connection) peer(lane_id.pe).opened = nullptr;
     if (lane_id.pe < 0) --unknown_;
-    if (carrier_of(lane_id) == &connection) {
+    if (connection_of(lane_id) == &connection) {
         peer(lane_id.pe).lanes[lane_id.lane] = nullptr;
         losses_.push_back(
             {lane_id, connection.end(), connection.take_unfinished(), round_, Clock::now() + max_deferral});
@@ -327,7 +327,7 @@ void TcpWire::handshake_received(Connection& connection, const Handshake& handsh
     --unknown_;
     if (!is_shared(lane_id)) return connection.welcome();
     Peer& there = peer(lane_id.pe);
-    Connection* const own = carrier_of(lane_id);
+    Connection* const own = connection_of(lane_id);
     const bool both = own != nullptr && !own->is_welcomed();
     if (both && my_pe_ < lane_id.pe) return;
     connection.welcome();

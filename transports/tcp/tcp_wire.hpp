@@ -98,7 +98,7 @@ private:
     // own secret.
     [[nodiscard]] Connection* opened_by_peer(network::LaneId lane_id) const;
     // The connection that carries this PE's operations on the lane; null: there is none.
-    [[nodiscard]] Connection* carrier_of(network::LaneId lane_id) const;
+    [[nodiscard]] Connection* connection_of(network::LaneId lane_id) const;
     std::vector<Connection*> open_connections(int pe);  // -1: of all
     template <class PostFrame>
     Code post(network::LaneId lane_id, PostFrame&& post_frame);

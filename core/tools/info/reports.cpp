@@ -32,8 +32,7 @@ std::string variable_lines(const EffectiveValue& row) {
                                    ? std::string("default")
                                    : fmt::format("{}{}; default {}", row.place.empty() ? "environment" : row.place,
                                                  standard, visible(row.default_value));
-    return fmt::format("NPUSHMEM_{} = {}  [{}]\n    {}; {}\n", row.name, shown_value(row), origin, row.meaning,
-                       row.type);
+    return fmt::format("{} = {}  [{}]\n    {}; {}\n", row.variable(), shown_value(row), origin, row.meaning, row.type);
 }
 
 std::string usable_lines(const PluginEntry& entry) {
