@@ -8,7 +8,6 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <thread>
 
 #include "core/plugin/bootstrap_choice.hpp"
@@ -18,6 +17,7 @@
 #include "core/plugin/plugin_finder.hpp"
 #include "npushmem/testing/fake_host.hpp"
 #include "tests/fakes/fake_os.hpp"
+#include "tests/fakes/open_descriptors.hpp"
 
 namespace npushmem {
 namespace {
@@ -182,11 +182,6 @@ TEST(Robust, AFaultDuringALoadIsHandledByTheProgram) {
         _exit(0);
     };
     EXPECT_EXIT(load(), ::testing::ExitedWithCode(7), "");
-}
-
-std::size_t open_descriptors() {
-    const std::filesystem::directory_iterator all("/proc/self/fd");
-    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
 std::size_t loaded_objects() {

@@ -2,12 +2,10 @@
 // Jobs whose unique id contains memory: their ranks attach to it, or, as soon as one of them cannot, join the service.
 #include <gmock/gmock.h>
 
-#include <filesystem>
-#include <iterator>
-
 #include "bootstrap/rendezvous/job_memory.hpp"
 #include "core/base/host_facts.hpp"
 #include "core/base/socket.hpp"
+#include "tests/fakes/open_descriptors.hpp"
 #include "tests/unit/bootstrap/uid/thread_job.hpp"
 
 namespace npushmem::uid {
@@ -108,11 +106,6 @@ TEST(MemoryOfId, ALateRankThatUsesTcpLearnsItToo) {
     const ThreadJob late(job.bytes(), {{"BOOTSTRAP_SHARED_MEMORY", "0"}});
     EXPECT_THAT(late.run_rank(2, ranks_of_job, one_barrier).message(), HasSubstr("of 3 never joined within 100 ms"));
     EXPECT_THAT(late.run(ranks_of_job, one_barrier), Each(Succeeded())) << "the next start";
-}
-
-std::size_t open_descriptors() {
-    return static_cast<std::size_t>(
-        std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
 }
 
 // The thread of the service drops the memory when it has time.

@@ -5,12 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <iterator>
 #include <memory>
 #include <set>
 
 #include "core/base/liveness.hpp"
+#include "tests/fakes/open_descriptors.hpp"
 
 namespace npushmem {
 
@@ -137,11 +136,6 @@ TEST_P(ProcessLivenessWatching, ANumberThatBelongsToAnotherProcessIsADeadPe) {
     ProcessLiveness liveness(2, lookup({this_process(), reused}), GetParam());
     EXPECT_EQ(liveness.find_dead({0, 1, 2}), 1);
     EXPECT_EQ(liveness.find_dead({0, 1, 2}), 1) << "it is not watched";
-}
-
-std::size_t open_descriptors() {
-    const std::filesystem::directory_iterator entries("/proc/self/fd");
-    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
 TEST(ProcessLiveness, WatchesAsManyAsItMayAndReleasesThem) {

@@ -24,6 +24,8 @@
 #include <thread>
 
 #include "core/base/host_facts.hpp"
+#include "tests/fakes/low_file_limit.hpp"
+#include "tests/fakes/open_descriptors.hpp"
 #include "tests/fakes/qemu_user.hpp"
 
 namespace npushmem {
@@ -40,11 +42,6 @@ constexpr std::uint64_t vast = 256ULL << 30;
 #else
 constexpr std::uint64_t vast = 1ULL << 40;
 #endif
-
-std::size_t open_descriptors() {
-    const auto entries = std::filesystem::directory_iterator("/proc/self/fd");
-    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
-}
 
 TEST(SharedSegment, TwoMappingsShowTheSameBytes) {
     auto first = SharedSegment::create(8 * mebibyte, "");
@@ -174,26 +171,6 @@ std::uint64_t committed_bytes(const SharedSegment& segment) {
     EXPECT_EQ(::fstat(segment.descriptor(), &facts), 0);
     return static_cast<std::uint64_t>(facts.st_blocks) * 512;
 }
-
-// No file of this process can grow beyond the limit until it is lifted.
-class LowFileLimit {
-public:
-    explicit LowFileLimit(std::uint64_t bytes) {
-        EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
-        rlimit low = before_;
-        low.rlim_cur = bytes;
-        handled_ = std::signal(SIGXFSZ, SIG_IGN);
-        EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
-    }
-    void lift() {
-        EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before_), 0);
-        (void)std::signal(SIGXFSZ, handled_);
-    }
-
-private:
-    rlimit before_{};
-    sighandler_t handled_ = SIG_DFL;
-};
 
 // The first piece of 64 MiB fits into the file; the second would make it longer than a program may make files.
 TEST(SharedSegment, RevertsAPartialCommitUnlessPagesAreRetained) {

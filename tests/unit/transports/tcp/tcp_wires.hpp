@@ -8,10 +8,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <vector>
 
+#include "tests/fakes/open_descriptors.hpp"
 #include "tests/unit/transports/network/wire_pair.hpp"
 #include "transports/tcp/tcp_wire.hpp"
 
@@ -21,11 +21,6 @@ inline Address loopback() { return Address::parse("127.0.0.1", 0).value(); }
 
 inline fakes::WirePair::Open open_in_turn() {
     return [pe = 0]() mutable { return TcpWire::open(loopback(), pe++, 2, 1); };
-}
-
-inline std::size_t open_descriptors() {
-    const std::filesystem::directory_iterator all("/proc/self/fd");
-    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
 // More than the sockets of both sides take.
