@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "core/base/host_facts.hpp"
@@ -12,6 +13,7 @@ namespace npushmem {
 
 std::vector<CommitMap::Range> CommitMap::missing(std::uint64_t offset, std::uint64_t bytes) const {
     std::vector<Range> ranges;
+    if (bytes == 0) return ranges;
     const std::uint64_t last = (offset + bytes + unit - 1) / unit;
     for (std::uint64_t i = offset / unit; i < last; ++i) {
         if (committed_[i]) continue;
@@ -90,7 +92,8 @@ SymmetricHeap::SymmetricHeap(HostMemory& memory, int local_pe, std::uint64_t sli
 Result<SymmetricHeap> SymmetricHeap::create(HostMemory& memory, int local_pe, std::uint64_t slice_bytes,
                                             std::uint64_t tail_bytes) {
     SymmetricHeap heap(memory, local_pe, slice_bytes, tail_bytes);
-    if (Status committed = heap.commit(0, control_bytes); !committed.ok()) return committed;
+    // Not the whole unit, which would take as long as several steps of a start. The first object commits the rest.
+    if (Status committed = memory.commit(local_pe, 0, control_bytes); !committed.ok()) return committed;
     // The control block is the first allocation, so that alignments count from the beginning of the slice.
     auto control = heap.allocator_.allocate(control_bytes);
     if (!control.ok()) return control.status();
@@ -99,7 +102,10 @@ Result<SymmetricHeap> SymmetricHeap::create(HostMemory& memory, int local_pe, st
 
 Status SymmetricHeap::commit(std::uint64_t offset, std::uint64_t bytes) {
     for (const auto& range : committed_.missing(offset, bytes)) {
-        if (Status status = memory_->commit(local_pe_, range.offset, range.bytes); !status.ok()) return status;
+        // A failed commit releases the whole range: the control block must not be in it.
+        const std::uint64_t begin = std::max(range.offset, control_bytes);
+        const std::uint64_t end = range.offset + range.bytes;
+        if (Status status = memory_->commit(local_pe_, begin, end - begin); !status.ok()) return status;
         committed_.mark(range, true);
     }
     return {};
@@ -141,7 +147,7 @@ Status SymmetricHeap::free(std::uint64_t offset) {
     if (const auto known = uncommitted_.extract(offset); !known.empty()) uncommitted_bytes_ -= known.mapped();
     if (tracker_) tracker_->remove(offset);
     if (retains_pages_ || !size.ok() || size.value() < decommit_threshold) return {};
-    if (committed_.committed_bytes() + uncommitted_bytes_ - allocator_.used() <= max_retained_bytes) return {};
+    if (committed_.committed_bytes() + uncommitted_bytes_ <= allocator_.used() + max_retained_bytes) return {};
     const auto range = CommitMap::inside(offset, size.value());
     memory_->decommit(local_pe_, range.offset, range.bytes);
     committed_.mark(range, false);

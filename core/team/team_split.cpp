@@ -39,7 +39,7 @@ TeamSlots::TeamSlots(const TeamResources& resources, std::uint64_t pool, std::ui
       slot_bytes_(TeamLayout::bytes(resources.npes, resources.layout.hosts() > 1)),
       count_(static_cast<int>(std::min<std::uint64_t>(max_teams, (pool_bytes - header_bytes) / slot_bytes_))),
       commit_(std::move(commit)),
-      committed_(pool_bytes / CommitMap::unit) {
+      committed_(pool_bytes / commit_unit) {
     for (int slot = predefined; slot < count_; ++slot) word_of(free_, slot) |= bit_of(slot);
 }
 
@@ -75,13 +75,13 @@ Status TeamSlots::prepare(int slot) {
 // `begin` is an offset in the pool.
 Status TeamSlots::commit(std::uint64_t begin, std::uint64_t bytes) {
     const std::lock_guard guard(lock_);
-    const auto last = committed_.begin() + static_cast<std::ptrdiff_t>((begin + bytes - 1) / CommitMap::unit) + 1;
-    auto first = committed_.begin() + static_cast<std::ptrdiff_t>(begin / CommitMap::unit);
+    const auto last = committed_.begin() + static_cast<std::ptrdiff_t>((begin + bytes - 1) / commit_unit) + 1;
+    auto first = committed_.begin() + static_cast<std::ptrdiff_t>(begin / commit_unit);
     while ((first = std::find(first, last, false)) != last) {
         const auto end = std::find(first, last, true);
         const auto at = static_cast<std::uint64_t>(first - committed_.begin());
         const auto units = static_cast<std::uint64_t>(end - first);
-        if (Status done = commit_(pool_ + at * CommitMap::unit, units * CommitMap::unit); !done.ok()) return done;
+        if (Status done = commit_(pool_ + at * commit_unit, units * commit_unit); !done.ok()) return done;
         std::fill(first, end, true);
     }
     return {};

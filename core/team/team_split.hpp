@@ -36,6 +36,7 @@ class TeamSlots {
 public:
     // Commits a range of the own slice.
     using Commit = std::function<Status(std::uint64_t offset, std::uint64_t bytes)>;
+    static constexpr std::uint64_t commit_unit = 4096;  // small: every PE pays for the predefined teams at its start
 
     // The pool is the range of `pool_bytes` at `pool` in every slice; its first `header_bytes` serve other purposes.
     // The first `predefined` slots are never free. `resources` outlives this.
@@ -70,7 +71,7 @@ private:
     Commit commit_;
     std::mutex lock_;
     TeamSlotSet free_{};           // under lock_
-    std::vector<bool> committed_;  // under lock_, by units of the pool
+    std::vector<bool> committed_;  // under lock_, by commit_unit of the pool
 };
 
 // Specifies a new team; `members` are world PEs.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <optional>
 
 #include "core/memory/symmetric_heap.hpp"
+#include "tests/fakes/low_file_limit.hpp"
 
 namespace npushmem {
 
@@ -23,6 +25,7 @@ TEST(CommitMap, ReturnsUncommittedUnits) {
     EXPECT_THAT(map.missing(0, 5 * commit_unit),
                 ElementsAre(Committed{0, commit_unit}, Committed{3 * commit_unit, 2 * commit_unit}));
     EXPECT_THAT(map.missing(commit_unit + 1, commit_unit), IsEmpty());
+    EXPECT_THAT(map.missing(10, 0), IsEmpty());
     EXPECT_EQ(map.committed_bytes(), 2 * commit_unit);
 }
 
@@ -134,6 +137,22 @@ TEST_F(SymmetricHeapTest, ReturnsLargeFreedMemory) {
     const std::uint64_t again = must_allocate(40 * mib);
     EXPECT_EQ(again, large);
     EXPECT_EQ(*heap->at(again + 20 * mib), std::byte{0});
+}
+
+TEST(SymmetricHeapWithoutRoom, KeepsItsControlBlockWhenTheFirstObjectDoesNotFit) {
+    constexpr std::uint64_t heap_bytes = 256 * mib;
+    auto memory = HostMemory::create(SymmetricHeap::slice_bytes(heap_bytes), 1, "");
+    ASSERT_TRUE(memory.ok()) << memory.status().message();
+    auto heap = SymmetricHeap::create(memory.value(), 0, SymmetricHeap::slice_bytes(heap_bytes));
+    ASSERT_TRUE(heap.ok()) << heap.status().message();
+    heap.value().control().magic = 42;
+    // The first pieces of 64 MiB fit, later ones do not.
+    ASSERT_EQ(::ftruncate(memory.value().descriptor(), heap_bytes / 2), 0);
+    LowFileLimit limit(heap_bytes / 2);
+    const auto refused = heap.value().allocate(heap_bytes - mib, 64);
+    limit.lift();
+    EXPECT_THAT(refused.status().message(), HasSubstr("cannot commit"));
+    EXPECT_EQ(heap.value().control().magic, 42U);
 }
 
 TEST_F(SymmetricHeapTest, AllocatesAddressesWithoutMemory) {

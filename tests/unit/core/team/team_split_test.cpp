@@ -59,7 +59,7 @@ TEST_F(TeamSlotsTest, CommitsEachUnitOnce) {
     std::uint64_t end = control_bytes;
     for (const auto& [offset, bytes] : committed) {
         EXPECT_EQ(offset, end);
-        EXPECT_EQ(bytes % CommitMap::unit, 0U);
+        EXPECT_EQ(bytes % TeamSlots::commit_unit, 0U);
         end = offset + bytes;
     }
     EXPECT_GE(end, slots.layout(slots.count() - 1).ring());
