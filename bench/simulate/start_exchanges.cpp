@@ -26,8 +26,10 @@ std::vector<StartExchange> start_exchanges(const StartTraits& traits) {
     }
     all.push_back({"need of NICs", 8, false});
     if (traits.has_nics) all.push_back({"barrier: NICs are assigned", 0, false});
-    all.push_back({"lengths of the endpoints", sizeof(std::uint32_t), false});
-    all.push_back({"endpoints behind their lengths", sizeof(std::uint32_t) + traits.endpoint_bytes, true});
+    const std::uint64_t first = traits.several_hosts ? 0 : GatheredBytes::short_bytes;
+    const bool fits = traits.endpoint_bytes <= first;
+    all.push_back({"lengths and first bytes of the endpoints", sizeof(std::uint32_t) + first, fits});
+    if (!fits) all.push_back({"longer endpoints", sizeof(std::uint32_t) + traits.endpoint_bytes, true});
     all.push_back({"whether all peers are mapped", 8, false});
     all.push_back({"barrier: the world's barrier exists", 0, false});
     return all;

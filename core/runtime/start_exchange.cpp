@@ -15,26 +15,50 @@
 
 namespace npushmem {
 
-Result<GatheredBytes> GatheredBytes::gather(Bootstrap& bootstrap, std::span<const std::byte> mine) {
-    const auto length = static_cast<Length>(mine.size());
-    const auto lengths = npushmem::gather(bootstrap, length);
-    if (!lengths.ok()) return lengths.status();
+Result<GatheredBytes> GatheredBytes::gather(Bootstrap& bootstrap, std::span<const std::byte> mine,
+                                            std::size_t first_bytes) {
+    const std::size_t first_row = sizeof(Length) + first_bytes;
     GatheredBytes all;
-    all.stride_ = sizeof length + *std::ranges::max_element(lengths.value());
-    all.bytes_.resize(all.stride_ * lengths.value().size());
-    Bytes padded(all.stride_);
-    std::memcpy(padded.data(), &length, sizeof length);
-    std::ranges::copy(mine, padded.begin() + sizeof length);
-    Status gathered = bootstrap.allgather(padded, all.bytes_);
-    if (!gathered.ok()) return gathered;
+    if (Status gathered = all.gather_rows(bootstrap, mine, first_row); !gathered.ok()) return gathered;
+    std::size_t longest = 0;
+    for (int pe = 0; pe < bootstrap.nranks(); ++pe) longest = std::max<std::size_t>(longest, all.length_of(pe));
+    const std::size_t row = sizeof(Length) + longest;
+    if (row > first_row) {
+        if (Status gathered = all.gather_rows(bootstrap, mine, row); !gathered.ok()) return gathered;
+    } else {
+        all.narrow_rows(row);
+    }
     return all;
+}
+
+Status GatheredBytes::gather_rows(Bootstrap& bootstrap, std::span<const std::byte> mine, std::size_t row) {
+    const auto length = static_cast<Length>(mine.size());
+    Bytes own(row);
+    std::memcpy(own.data(), &length, sizeof length);
+    std::ranges::copy(mine.first(std::min(mine.size(), row - sizeof length)), own.begin() + sizeof length);
+    stride_ = row;
+    bytes_ = Bytes();  // the rows of the first round
+    bytes_.resize(row * static_cast<std::size_t>(bootstrap.nranks()));
+    return bootstrap.allgather(own, bytes_);
+}
+
+void GatheredBytes::narrow_rows(std::size_t row) {
+    const std::size_t rows = bytes_.size() / stride_;
+    for (std::size_t i = 1; i < rows; ++i) std::memmove(&bytes_[i * row], &bytes_[i * stride_], row);
+    bytes_.resize(rows * row);
+    bytes_.shrink_to_fit();
+    stride_ = row;
+}
+
+GatheredBytes::Length GatheredBytes::length_of(int pe) const {
+    Length length = 0;
+    std::memcpy(&length, view().data() + static_cast<std::size_t>(pe) * stride_, sizeof length);
+    return length;
 }
 
 std::span<const std::byte> GatheredBytes::of(int pe) const {
     const auto row = view().subspan(static_cast<std::size_t>(pe) * stride_, stride_);
-    Length length = 0;
-    std::memcpy(&length, row.data(), sizeof length);
-    return row.subspan(sizeof length, std::min<std::size_t>(length, stride_ - sizeof length));
+    return row.subspan(sizeof(Length), std::min<std::size_t>(length_of(pe), stride_ - sizeof(Length)));
 }
 
 namespace {

@@ -32,11 +32,16 @@ requires std::is_trivially_copyable_v<Plain> Result<std::vector<Plain>> gather(B
     return all;
 }
 
-// Gathers a byte string of any length from every PE. Each has its length before it and is padded to the longest, which
-// needs one more round to learn its length.
+// Gathers a byte string of any length from every PE. Each has its length before it and is padded to the longest. The
+// first round carries the lengths and as many bytes as the caller says; a second round follows if one PE has more.
 class GatheredBytes {
 public:
-    static Result<GatheredBytes> gather(Bootstrap& bootstrap, std::span<const std::byte> mine);
+    // Suffices for the endpoints of a job on one host.
+    static constexpr std::size_t short_bytes = 124;
+
+    // All PEs give the same `first_bytes`.
+    static Result<GatheredBytes> gather(Bootstrap& bootstrap, std::span<const std::byte> mine,
+                                        std::size_t first_bytes = 0);
     [[nodiscard]] std::span<const std::byte> of(int pe) const;
 
     // All strings as they were gathered.
@@ -49,6 +54,11 @@ public:
 
 private:
     using Length = std::uint32_t;
+
+    // Gathers the length and the beginning of every string, in rows of `row` bytes.
+    Status gather_rows(Bootstrap& bootstrap, std::span<const std::byte> mine, std::size_t row);
+    void narrow_rows(std::size_t row);
+    [[nodiscard]] Length length_of(int pe) const;
 
     std::size_t stride_ = 0;
     Bytes bytes_;

@@ -131,6 +131,11 @@ TEST(StartExchanges, AreThoseOfAStartOnOneHost) {
     EXPECT_EQ(calls_of_a_start(1), bytes_of({.endpoint_bytes = fake_endpoint_bytes}));
 }
 
+TEST(StartExchanges, LongEndpointsTakeASecondRound) {
+    EXPECT_EQ(bytes_of({.endpoint_bytes = 125}).size(), bytes_of({.endpoint_bytes = 124}).size() + 1);
+    EXPECT_THAT(bytes_of({.endpoint_bytes = 256}), ::testing::IsSupersetOf({128, 260}));
+}
+
 TEST(StartExchanges, AreThoseOfAStartOnTwoHosts) {
     EXPECT_EQ(calls_of_a_start(2), bytes_of({.several_hosts = true,
                                              .has_fabric = has_fabric_device(),

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -14,6 +16,23 @@
 namespace npushmem {
 
 namespace {
+
+class CountingBootstrap final : public Bootstrap {
+public:
+    CountingBootstrap(std::shared_ptr<fakes::FakeJob> job, int rank) : inner_(std::move(job), rank) {}
+
+    [[nodiscard]] int rank() const override { return inner_.rank(); }
+    [[nodiscard]] int nranks() const override { return inner_.nranks(); }
+    Status allgather(std::span<const std::byte> send, std::span<std::byte> receive) override {
+        ++rounds;
+        return inner_.allgather(send, receive);
+    }
+    Status barrier() override { return inner_.barrier(); }
+    int rounds = 0;
+
+private:
+    fakes::FakeBootstrap inner_;
+};
 
 std::uint64_t hash_of(const auto& plain) { return hash_bytes({reinterpret_cast<const char*>(&plain), sizeof plain}); }
 
@@ -72,6 +91,39 @@ TEST(ExchangePeRecords, FactsThatDifferAreThoseOfEachPe) {
     EXPECT_EQ(exchange([](int, OwnRecord&) {}), "hereherehere");
     EXPECT_EQ(exchange([](int pe, OwnRecord& own) { own.facts.host_name[0] = static_cast<char>('a' + pe); }),
               "aereberecere");
+}
+
+// Gathers strings of these lengths; every byte of PE i's is i. Returns the number of rounds.
+int gather_strings(const std::vector<std::size_t>& lengths, std::size_t first_bytes = GatheredBytes::short_bytes) {
+    const auto job = std::make_shared<fakes::FakeJob>(static_cast<int>(lengths.size()));
+    std::atomic<int> rounds_of_first{0};
+    {
+        std::vector<std::jthread> threads;
+        for (int pe = 0; pe < job->nranks(); ++pe)
+            threads.emplace_back([&, pe] {
+                CountingBootstrap bootstrap(job, pe);
+                const auto of = [&](int i) { return Bytes(lengths[static_cast<std::size_t>(i)], std::byte(i)); };
+                const auto all = GatheredBytes::gather(bootstrap, of(pe), first_bytes);
+                ASSERT_TRUE(all.ok()) << all.status().message();
+                for (int i = 0; i < job->nranks(); ++i)
+                    EXPECT_TRUE(std::ranges::equal(all.value().of(i), of(i))) << "PE " << pe << " of PE " << i;
+                if (pe == 0) rounds_of_first = bootstrap.rounds;
+            });
+    }
+    return rounds_of_first;
+}
+
+TEST(GatheredBytes, TakeOneRoundIfAllAreShort) {
+    EXPECT_EQ(gather_strings({0, 0, 0}), 1);
+    EXPECT_EQ(gather_strings({3, 0, 100, 7}), 1);
+    EXPECT_EQ(gather_strings({1, 124}), 1);
+    EXPECT_EQ(gather_strings({0, 0}, 0), 1);
+}
+
+TEST(GatheredBytes, TakeASecondRoundIfOneIsLong) {
+    EXPECT_EQ(gather_strings({1, 125, 0}), 2);
+    EXPECT_EQ(gather_strings({5000}), 2);
+    EXPECT_EQ(gather_strings({0, 1}, 0), 2);
 }
 
 // Returns the result of each PE. `host_of` is indexed by PE; `maps` says whether one PE of a host maps another.
