@@ -19,11 +19,29 @@ function(npushmem_minimal_rpath target)
   set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${arg_FOLDERS}")
 endfunction()
 
-# npushmem_add_plugin(<kind> <name> [LIBRARIES ...]): libnpushmem_<kind>_<name>.so from every .cpp of the current folder.
-# The file plugin.cpp holds the exported entry symbol; all other sources also form the archive npushmem_<kind>_<name>_unit,
-# which unit tests link (the entry symbol has one name in every plugin, so it must stay out of it).
+# npushmem_add_plugin_file(<target> <file>) defines a file of plugins, without plugins yet. For WITHIN (below) the caller defines
+# the INTERFACE library <target>_unit, which gets the archives of the plugins.
+function(npushmem_add_plugin_file target file)
+  add_library(${target} MODULE)
+  target_link_libraries(${target} PRIVATE npushmem_flags)
+  # Nothing but the entry symbol leaves a plugin: two plugins that both link npushmem_base must not bind to each other.
+  target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL -Wl,-z,defs,-z,now)
+  if(NPUSHMEM_SANITIZE)
+    target_link_options(${target} PRIVATE -Wl,-z,undefs)
+  endif()
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME "${file}"
+                        LIBRARY_OUTPUT_DIRECTORY "${NPUSHMEM_PLUGIN_OUTPUT_DIRECTORY}")
+  npushmem_minimal_rpath(${target})
+  install(TARGETS ${target} LIBRARY DESTINATION "${NPUSHMEM_PLUGIN_INSTALL_DIR}" COMPONENT runtime)
+  set_property(GLOBAL APPEND PROPERTY NPUSHMEM_PLUGINS ${target})
+endfunction()
+
+# npushmem_add_plugin(<kind> <name> [WITHIN <target>] [LIBRARIES ...]): libnpushmem_<kind>_<name>.so from every .cpp of the
+# current folder. The file plugin.cpp holds the exported entry symbol; all other sources also form the archive
+# npushmem_<kind>_<name>_unit, which unit tests link (plugins share the name of the entry symbol, so it must stay out of it).
+# WITHIN: the plugin becomes a part of that file of plugins, and its own file name is a link to it.
 function(npushmem_add_plugin kind name)
-  cmake_parse_arguments(arg "" "" "LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "" "WITHIN" "LIBRARIES" ${ARGN})
   set(target npushmem_${kind}_${name})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   set(export "${CMAKE_CURRENT_SOURCE_DIR}/plugin.cpp")
@@ -37,17 +55,27 @@ function(npushmem_add_plugin kind name)
     add_library(${target}_unit INTERFACE)
     target_link_libraries(${target}_unit INTERFACE npushmem_base ${arg_LIBRARIES})
   endif()
-  add_library(${target} MODULE "${export}")
-  target_link_libraries(${target} PRIVATE ${target}_unit npushmem_flags)
-  # Nothing but the entry symbol leaves a plugin: two plugins that both link npushmem_base must not bind to each other.
-  target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL -Wl,-z,defs,-z,now)
-  if(NPUSHMEM_SANITIZE)
-    target_link_options(${target} PRIVATE -Wl,-z,undefs)
+  if(arg_WITHIN)
+    set(file ${arg_WITHIN})
+    set(link "${NPUSHMEM_PLUGIN_OUTPUT_DIRECTORY}/lib${target}.so")
+    get_target_property(linked ${file} OUTPUT_NAME)
+    file(MAKE_DIRECTORY "${NPUSHMEM_PLUGIN_OUTPUT_DIRECTORY}")
+    file(CREATE_LINK "lib${linked}.so" "${link}" SYMBOLIC)
+    install(FILES "${link}" DESTINATION "${NPUSHMEM_PLUGIN_INSTALL_DIR}" COMPONENT runtime)
+    add_library(${target} MODULE IMPORTED GLOBAL)
+    set_target_properties(${target} PROPERTIES IMPORTED_LOCATION "${link}")
+    add_dependencies(${target} ${file})
+    target_link_libraries(${file}_unit INTERFACE ${target}_unit)
+    string(TOUPPER ${kind} upper)
+    string(REPLACE "-" "_" ending ${name})
+    set_source_files_properties("${export}" TARGET_DIRECTORY ${file} PROPERTIES COMPILE_DEFINITIONS
+                                NPUSHMEM_${upper}_ENTRY=npushmem_${kind}_entry_v1_${ending})
+  else()
+    set(file ${target})
+    npushmem_add_plugin_file(${file} ${target})
   endif()
-  set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${NPUSHMEM_PLUGIN_OUTPUT_DIRECTORY}")
-  npushmem_minimal_rpath(${target})
-  install(TARGETS ${target} LIBRARY DESTINATION "${NPUSHMEM_PLUGIN_INSTALL_DIR}" COMPONENT runtime)
-  set_property(GLOBAL APPEND PROPERTY NPUSHMEM_PLUGINS ${target})
+  target_sources(${file} PRIVATE "${export}")
+  target_link_libraries(${file} PRIVATE ${target}_unit)
 endfunction()
 
 # npushmem_absent_plugin(<kind> <name> <why>): the plugin cannot be built here; npushmem-info -p shows the reason, which it

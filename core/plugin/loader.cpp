@@ -35,30 +35,43 @@ std::string version_remedy(PluginKind kind, int theirs, int ours) {
                        theirs < ours ? "rebuild it with this runtime's headers" : "use a newer npushmem");
 }
 
+// In a file of several plugins the names of the entry symbols end in those of the plugins.
+std::optional<SharedLibrary::Symbol> find_entry(const SharedLibrary& library, const FoundPlugin& found, int major) {
+    std::string ending = found.name;
+    std::ranges::replace(ending, '-', '_');
+    const std::string name = entry_name(found.kind, major);
+    const auto named = library.find(fmt::format("{}_{}", name, ending).c_str());
+    if (named && named->own) return named;
+    const auto common = library.find(name.c_str());
+    return common ? common : named;
+}
+
 // The entry symbol is missing: checks for that of another major version.
-Status no_entry(const SharedLibrary& library, PluginKind kind, int ours, LoadStage& stage) {
+Status no_entry(const SharedLibrary& library, const FoundPlugin& found, int ours, LoadStage& stage) {
     for (int major = oldest_major; major <= newest_major; ++major) {
-        const auto other = library.find(entry_name(kind, major).c_str());
+        const auto other = find_entry(library, found, major);
         if (major == ours || !other || !other->own) continue;
         stage = LoadStage::major;
-        return refused(version_remedy(kind, major, ours));
+        return refused(version_remedy(found.kind, major, ours));
     }
     std::string why = "it is not an npushmem plugin, or it lacks the export macro at the end of a source file";
     for (const PluginKind otherwise : all_plugin_kinds)
-        if (otherwise != kind && library.find(entry_name(otherwise, 1).c_str()).has_value())
+        if (otherwise != found.kind && find_entry(library, {otherwise, found.name, {}, {}}, 1).has_value())
             why = fmt::format("it is a {} plugin, rename the file", name_of(otherwise));
-    return refused(fmt::format("it does not export {}; {}", entry_name(kind, ours), why));
+    return refused(
+        fmt::format("it does not export {}, nor the same with _{} behind it, as a file of several plugins "
+                    "does; {}",
+                    entry_name(found.kind, ours), found.name, why));
 }
 
-Result<void*> own_entry(const SharedLibrary& library, PluginKind kind, int ours, LoadStage& stage) {
-    const std::string name = entry_name(kind, ours);
-    const auto symbol = library.find(name.c_str());
-    if (!symbol) return no_entry(library, kind, ours, stage);
+Result<void*> own_entry(const SharedLibrary& library, const FoundPlugin& found, int ours, LoadStage& stage) {
+    const auto symbol = find_entry(library, found, ours);
+    if (!symbol) return no_entry(library, found, ours, stage);
     if (!symbol->own)
         return refused(
             fmt::format("{} is defined by {}, which it depends on, and not by itself: a plugin must not link "
                         "another plugin",
-                        name, symbol->owner));
+                        entry_name(found.kind, ours), symbol->owner));
     return symbol->address;
 }
 
@@ -176,7 +189,7 @@ Result<Table> validated_table(const Table* given, const FoundPlugin& found, Load
 template <class Table>
 Result<Table> table_in(const SharedLibrary& library, const FoundPlugin& found, LoadStage& stage) {
     stage = LoadStage::entry;
-    auto entry = own_entry(library, TableTraits<Table>::kind, TableTraits<Table>::major, stage);
+    auto entry = own_entry(library, found, TableTraits<Table>::major, stage);
     if (!entry.ok()) return entry.status();
     auto given = table_from<Table>(entry.value());
     return given.ok() ? validated_table(given.value(), found, stage) : Result<Table>(given.status());

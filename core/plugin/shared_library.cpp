@@ -191,8 +191,11 @@ std::string remedy_for_missing_library(std::string_view error) {
 
 Result<SharedLibrary> SharedLibrary::open(const std::string& path) {
     if (Status whole = check_elf_file(path); !whole.ok()) return whole;
+    // Code of the library runs only when it is loaded. A file of several plugins is loaded once.
+    if (void* const loaded = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); loaded != nullptr)
+        return SharedLibrary(loaded);
     const SignalHandlerGuard guard;
-    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return Status{Code::plugin_refused, linker_failure()};
     return SharedLibrary(handle);
 }

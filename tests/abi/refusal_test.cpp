@@ -73,6 +73,12 @@ INSTANTIATE_TEST_SUITE_P(
                     "entry_v2",
                     LoadStage::major,
                     {"version 2", "runtime uses version 1", "too new", "newer npushmem"}},
+        WrongPlugin{transport, "part_v2", LoadStage::major, {"version 2", "runtime uses version 1", "too new"}},
+        WrongPlugin{transport,
+                    "other_part",
+                    LoadStage::entry,
+                    {"does not export npushmem_transport_entry_v1, nor the same with _other_part behind it"}},
+        WrongPlugin{transport, "part_of_bootstraps", LoadStage::entry, {"it is a bootstrap plugin, rename the file"}},
         WrongPlugin{transport, "major_9", LoadStage::major, {"version 9", "too new"}},
         WrongPlugin{transport, "too_small", LoadStage::size, {"64 bytes", "mandatory"}},
         WrongPlugin{transport, "too_large", LoadStage::size, {"2147483647 bytes", "cannot be true"}},
@@ -225,6 +231,12 @@ TEST(RefusedAtConfiguration, ReportsAMalformedValueOfTheUser) {
     EXPECT_THAT(refused.message(), AllOf(HasSubstr("NPUSHMEM_FOO_A is 'plenty'"), HasSubstr("stage 'configuration'")));
     host.set("FOO_A", "3");
     EXPECT_TRUE(open_status("with_row", host).ok());
+}
+
+TEST(FileOfSeveralPlugins, ExportsAnEntryWithThePluginsName) {
+    const auto loaded = load_transport(wrong_plugins(), "one-of-many");
+    ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+    EXPECT_STREQ(loaded.value()->table().name, "one-of-many");
 }
 
 TEST(Tolerated, AcceptsATableWithFieldsOfALaterMinorVersion) {

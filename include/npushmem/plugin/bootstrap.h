@@ -29,7 +29,10 @@ extern "C" {
 
 #define NPUSHMEM_BOOTSTRAP_MAJOR 1
 #define NPUSHMEM_BOOTSTRAP_MINOR 2
+/* In a file of several plugins each plugin defines its entry symbol: npushmem_bootstrap_entry_v1_<name>. */
+#ifndef NPUSHMEM_BOOTSTRAP_ENTRY
 #define NPUSHMEM_BOOTSTRAP_ENTRY npushmem_bootstrap_entry_v1
+#endif
 #define NPUSHMEM_BOOTSTRAP_ENTRY_NAME "npushmem_bootstrap_entry_v1"
 
 #define NPUSHMEM_UNIQUEID_BYTES 128

@@ -30,7 +30,10 @@ extern "C" {
 
 #define NPUSHMEM_COLLECTIVES_MAJOR 1
 #define NPUSHMEM_COLLECTIVES_MINOR 0
+/* In a file of several plugins each plugin defines its entry symbol: npushmem_collectives_entry_v1_<name>. */
+#ifndef NPUSHMEM_COLLECTIVES_ENTRY
 #define NPUSHMEM_COLLECTIVES_ENTRY npushmem_collectives_entry_v1
+#endif
 #define NPUSHMEM_COLLECTIVES_ENTRY_NAME "npushmem_collectives_entry_v1"
 
 /* Collectives. */

@@ -67,7 +67,10 @@ extern "C" {
 
 #define NPUSHMEM_TRANSPORT_MAJOR 1
 #define NPUSHMEM_TRANSPORT_MINOR 2
+/* In a file of several plugins each plugin defines its entry symbol: npushmem_transport_entry_v1_<name>. */
+#ifndef NPUSHMEM_TRANSPORT_ENTRY
 #define NPUSHMEM_TRANSPORT_ENTRY npushmem_transport_entry_v1
+#endif
 #define NPUSHMEM_TRANSPORT_ENTRY_NAME "npushmem_transport_entry_v1"
 
 /* Capabilities: of the plugin (it may offer them) and of one peer (it offers them). */
