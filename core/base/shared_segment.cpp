@@ -36,11 +36,13 @@ constexpr int MADV_COLLAPSE = 25;
 // Memory left to the rest of the machine; below it the kernel starts to kill processes.
 std::uint64_t reserve_of(const AvailableMemory& room) { return std::min<std::uint64_t>(256ULL << 20, room.total / 50); }
 
-// Returns the bytes reserved for the system if `bytes` more can be committed, as part of `wanted`.
+// Returns the allowance for further commits if `bytes` more can be committed, as part of `wanted`.
 Result<std::uint64_t> check_room(std::uint64_t bytes, std::uint64_t wanted) try {
     const AvailableMemory room = available_memory();
     const std::uint64_t reserve = reserve_of(room);
-    if (bytes <= room.available && reserve <= room.available - bytes) return reserve;
+    constexpr std::uint64_t plenty = 16;  // times the reserve: other programs will not take it soon
+    if (bytes <= room.available && reserve <= room.available - bytes)
+        return room.available - bytes >= plenty * reserve ? reserve : reserve / 4;
     return Status{Code::memory,
                   fmt::format("out of memory: {} requested, {} of {} available{}, {} of it reserved for the system",
                               format_size(wanted), format_size(room.available), format_size(room.total),
@@ -63,9 +65,10 @@ public:
         if (held_) flock(descriptor_, LOCK_UN);
     }
 
-    // Fails when the file has not grown for this long: the holder of the lock does not proceed. A commit may take many
-    // seconds, and many PEs may wait for theirs.
-    Status take(std::chrono::milliseconds lock_timeout) {
+    // Returns without the lock as soon as `unneeded` is true. Fails when the file has not grown for this long: the
+    // holder of the lock does not proceed. A commit may take many seconds, and many PEs may wait for theirs.
+    template <class Unneeded>
+    Status take(std::chrono::milliseconds lock_timeout, Unneeded&& unneeded) {
         using Clock = std::chrono::steady_clock;
         using Pause = std::chrono::microseconds;
         constexpr Pause shortest_pause{20};
@@ -75,8 +78,11 @@ public:
         for (std::uint64_t committed = committed_blocks();;) {
             held_ = flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
             if (held_) return {};
-            if (errno != EWOULDBLOCK && errno != EINTR)
-                return {Code::system, fmt::format("cannot lock the host's symmetric memory: {}", std::strerror(errno))};
+            const int failure = errno;
+            if (unneeded()) return {};
+            if (failure != EWOULDBLOCK && failure != EINTR)
+                return {Code::system,
+                        fmt::format("cannot lock the host's symmetric memory: {}", std::strerror(failure))};
             if (const std::uint64_t now = committed_blocks(); now != committed) {
                 committed = now;
                 last_progress = Clock::now();
@@ -307,12 +313,15 @@ bool SharedSegment::take_allowance(std::uint64_t bytes) {
 
 Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chrono::milliseconds lock_timeout) {
     bool huge = uses_huge_pages_;
-    if (take_allowance(bytes)) return commit_piece(offset, bytes, bytes, huge);
+    bool allowed = take_allowance(bytes);
     CommitLock lock(descriptor_.get());
-    if (Status locked = lock.take(lock_timeout); !locked.ok()) return locked;
-    if (take_allowance(bytes)) return commit_piece(offset, bytes, bytes, huge);  // that the lock's last holder left
+    if (!allowed) {
+        const auto take = [&] { return allowed = take_allowance(bytes); };  // that the lock's last holder has left
+        if (Status locked = lock.take(lock_timeout, take); !locked.ok()) return locked;
+    }
+    if (allowed || take_allowance(bytes)) return commit_piece(offset, bytes, bytes, huge);
     const std::uint64_t huge_before = huge_bytes_;
-    std::uint64_t reserve = 0;
+    std::uint64_t allowance = 0;
     std::uint64_t checked = bytes;
     for (std::uint64_t done = 0; done < bytes; checked = std::min(piece_bytes, bytes - done)) {
         // Checked for the whole, then for every piece: other programs allocate memory meanwhile.
@@ -327,10 +336,10 @@ Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chr
             }
             return committed;
         }
-        reserve = room.value();
+        allowance = room.value();
         done += piece;
     }
-    if (allowance_ != nullptr) std::atomic_ref(*allowance_).store(reserve / 4, std::memory_order_relaxed);
+    if (allowance_ != nullptr) std::atomic_ref(*allowance_).store(allowance, std::memory_order_relaxed);
     return {};
 }
 

@@ -63,8 +63,9 @@ public:
     // its message has the numbers. Fails with Code::timeout when another process holds the lock and has committed
     // nothing for `lock_timeout`, for example because it is stopped.
     //
-    // With an allowance (see share_allowance), a check of the available memory also allows further commits of up to a
-    // quarter of the memory that it reserves for the system, by any process, without lock and check.
+    // With an allowance (see share_allowance), a check of the available memory also allows further commits by any
+    // process, without lock and check: of as much as it reserves for the system while 16 times that is available, else
+    // of a quarter.
     Status commit(std::uint64_t offset, std::uint64_t bytes,
                   std::chrono::milliseconds lock_timeout = std::chrono::minutes(1));
     // From now on a commit makes each whole huge page of its range a transparent one, also where the machine's mode for

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cinttypes>
 #include <csignal>
@@ -202,6 +203,25 @@ TEST(SharedSegment, MoreThanTheMachineHasIsRefusedWithTheNumbers) {
     EXPECT_GT(available_memory().available, before / 2);
 }
 
+// When the allowance of many PEs is used up, they all wait for the lock, and its first holder leaves a new allowance.
+TEST(SharedSegment, ACommitThatWaitsForTheLockUsesAnAllowanceThatAppears) {
+    auto segment = SharedSegment::create(4 * mebibyte, "");
+    ASSERT_TRUE(segment.ok());
+    std::uint64_t allowance = 0;
+    segment.value().share_allowance(allowance);
+    auto other = SharedSegment::attach(segment.value().handle());
+    ASSERT_TRUE(other.ok());
+    ASSERT_EQ(::flock(other.value().descriptor(), LOCK_EX), 0);
+    Status late;
+    {
+        const std::jthread waiting([&] { late = segment.value().commit(0, mebibyte, std::chrono::minutes(1)); });
+        std::atomic_ref(allowance).store(mebibyte);
+    }
+    EXPECT_TRUE(late.ok()) << late.message();
+    EXPECT_EQ(committed_bytes(segment.value()), mebibyte);
+    EXPECT_EQ(allowance, 0U);
+}
+
 // Like a process stopped during a commit: another open file of the same memory holds the lock.
 TEST(SharedSegment, CommitTimesOutWhenAnotherProcessHoldsTheLock) {
     auto segment = SharedSegment::create(4 * mebibyte, "");
@@ -251,7 +271,9 @@ TEST(SharedSegment, OneCheckAllowsFurtherCommitsOfAllProcessesUpToAQuarterOfTheR
     second.value().share_allowance(allowance);
     ASSERT_TRUE(first.value().commit(0, 4096).ok());
     const std::uint64_t allowed = allowance;
-    EXPECT_EQ(allowed, std::min<std::uint64_t>(256 * mebibyte, available_memory().total / 50) / 4);
+    const std::uint64_t reserve = std::min<std::uint64_t>(256 * mebibyte, available_memory().total / 50);
+    const auto is_renewed = ::testing::AnyOf(reserve, reserve / 4);  // by what is available at the moment
+    EXPECT_THAT(allowed, is_renewed);
     ASSERT_EQ(::flock(locking.value().descriptor(), LOCK_EX), 0);
     EXPECT_TRUE(first.value().commit(4096, 4096).ok());
     EXPECT_TRUE(second.value().commit(8192, 8192).ok());
@@ -260,7 +282,7 @@ TEST(SharedSegment, OneCheckAllowsFurtherCommitsOfAllProcessesUpToAQuarterOfTheR
     EXPECT_EQ(allowance, allowed - 12288) << "a commit without room takes nothing";
     ASSERT_EQ(::flock(locking.value().descriptor(), LOCK_UN), 0);
     EXPECT_TRUE(second.value().commit(mebibyte, allowed).ok());
-    EXPECT_EQ(allowance, allowed) << "a check renews the allowance";
+    EXPECT_THAT(allowance, is_renewed) << "by the check";
 }
 
 // Sum of a field of /proc/self/smaps, in bytes, over the parts of the segment's mapping.
