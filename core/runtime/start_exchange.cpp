@@ -23,11 +23,8 @@ Result<GatheredBytes> GatheredBytes::gather(Bootstrap& bootstrap, std::span<cons
     std::size_t longest = 0;
     for (int pe = 0; pe < bootstrap.nranks(); ++pe) longest = std::max<std::size_t>(longest, all.length_of(pe));
     const std::size_t row = sizeof(Length) + longest;
-    if (row > first_row) {
-        if (Status gathered = all.gather_rows(bootstrap, mine, row); !gathered.ok()) return gathered;
-    } else {
-        all.narrow_rows(row);
-    }
+    if (row <= first_row) return all;
+    if (Status gathered = all.gather_rows(bootstrap, mine, row); !gathered.ok()) return gathered;
     return all;
 }
 
@@ -40,14 +37,6 @@ Status GatheredBytes::gather_rows(Bootstrap& bootstrap, std::span<const std::byt
     bytes_ = Bytes();  // the rows of the first round
     bytes_.resize(row * static_cast<std::size_t>(bootstrap.nranks()));
     return bootstrap.allgather(own, bytes_);
-}
-
-void GatheredBytes::narrow_rows(std::size_t row) {
-    const std::size_t rows = bytes_.size() / stride_;
-    for (std::size_t i = 1; i < rows; ++i) std::memmove(&bytes_[i * row], &bytes_[i * stride_], row);
-    bytes_.resize(rows * row);
-    bytes_.shrink_to_fit();
-    stride_ = row;
 }
 
 GatheredBytes::Length GatheredBytes::length_of(int pe) const {

@@ -36,8 +36,8 @@ requires std::is_trivially_copyable_v<Plain> Result<std::vector<Plain>> gather(B
 // first round carries the lengths and as many bytes as the caller says; a second round follows if one PE has more.
 class GatheredBytes {
 public:
-    // Suffices for the endpoints of a job on one host.
-    static constexpr std::size_t short_bytes = 124;
+    // Suffices for the endpoints of a job on one host: self and p2p need 144 bytes.
+    static constexpr std::size_t short_bytes = 156;
 
     // All PEs give the same `first_bytes`.
     static Result<GatheredBytes> gather(Bootstrap& bootstrap, std::span<const std::byte> mine,
@@ -57,7 +57,6 @@ private:
 
     // Gathers the length and the beginning of every string, in rows of `row` bytes.
     Status gather_rows(Bootstrap& bootstrap, std::span<const std::byte> mine, std::size_t row);
-    void narrow_rows(std::size_t row);
     [[nodiscard]] Length length_of(int pe) const;
 
     std::size_t stride_ = 0;

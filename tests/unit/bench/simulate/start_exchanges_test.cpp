@@ -132,8 +132,8 @@ TEST(StartExchanges, AreThoseOfAStartOnOneHost) {
 }
 
 TEST(StartExchanges, LongEndpointsTakeASecondRound) {
-    EXPECT_EQ(bytes_of({.endpoint_bytes = 125}).size(), bytes_of({.endpoint_bytes = 124}).size() + 1);
-    EXPECT_THAT(bytes_of({.endpoint_bytes = 256}), ::testing::IsSupersetOf({128, 260}));
+    EXPECT_EQ(bytes_of({.endpoint_bytes = 157}).size(), bytes_of({.endpoint_bytes = 156}).size() + 1);
+    EXPECT_THAT(bytes_of({.endpoint_bytes = 256}), ::testing::IsSupersetOf({160, 260}));
 }
 
 TEST(StartExchanges, AreThoseOfAStartOnTwoHosts) {

@@ -116,12 +116,12 @@ int gather_strings(const std::vector<std::size_t>& lengths, std::size_t first_by
 TEST(GatheredBytes, TakeOneRoundIfAllAreShort) {
     EXPECT_EQ(gather_strings({0, 0, 0}), 1);
     EXPECT_EQ(gather_strings({3, 0, 100, 7}), 1);
-    EXPECT_EQ(gather_strings({1, 124}), 1);
+    EXPECT_EQ(gather_strings({1, 156}), 1);
     EXPECT_EQ(gather_strings({0, 0}, 0), 1);
 }
 
 TEST(GatheredBytes, TakeASecondRoundIfOneIsLong) {
-    EXPECT_EQ(gather_strings({1, 125, 0}), 2);
+    EXPECT_EQ(gather_strings({1, 157, 0}), 2);
     EXPECT_EQ(gather_strings({5000}), 2);
     EXPECT_EQ(gather_strings({0, 1}, 0), 2);
 }
