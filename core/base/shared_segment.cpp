@@ -40,9 +40,8 @@ std::uint64_t reserve_of(const AvailableMemory& room) { return std::min<std::uin
 Result<std::uint64_t> check_room(std::uint64_t bytes, std::uint64_t wanted) try {
     const AvailableMemory room = available_memory();
     const std::uint64_t reserve = reserve_of(room);
-    constexpr std::uint64_t plenty = 16;  // times the reserve: other programs will not take it soon
     if (bytes <= room.available && reserve <= room.available - bytes)
-        return room.available - bytes >= plenty * reserve ? reserve : reserve / 4;
+        return commit_allowance(room.available - bytes, reserve);
     return Status{Code::memory,
                   fmt::format("out of memory: {} requested, {} of {} available{}, {} of it reserved for the system",
                               format_size(wanted), format_size(room.available), format_size(room.total),
@@ -303,7 +302,7 @@ bool SharedSegment::is_held(int slot) const {
 
 // Relaxed: the word orders nothing.
 bool SharedSegment::take_allowance(std::uint64_t bytes) {
-    if (allowance_ == nullptr) return false;
+    if (allowance_ == nullptr || bytes > max_unchecked_commit) return false;
     const std::atomic_ref<std::uint64_t> allowance(*allowance_);
     std::uint64_t left = allowance.load(std::memory_order_relaxed);
     while (left >= bytes)
@@ -330,6 +329,7 @@ Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chr
         const std::uint64_t piece = std::min(piece_bytes - (offset + done) % piece_bytes, bytes - done);
         const Status committed = room.ok() ? commit_piece(offset + done, piece, bytes, huge) : room.status();
         if (!committed.ok()) {
+            if (allowance_ != nullptr) std::atomic_ref(*allowance_).store(0, std::memory_order_relaxed);
             if (!retains_pages_) {
                 if (done > 0) decommit(offset, done);
                 huge_bytes_ = huge_before;

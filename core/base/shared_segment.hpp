@@ -36,6 +36,16 @@ Result<FileDescriptor> open_shared_file(const SegmentHandle& handle);
 // Replaces whole pages of this process at `at` by pages of a file, shared. A failure changes nothing.
 Status map_over(void* at, std::uint64_t bytes, int descriptor, std::uint64_t offset);
 
+// The size of a commit that needs no check if it has an allowance: the state of a PE, but no large object.
+inline constexpr std::uint64_t max_unchecked_commit = 1ULL << 20;
+
+// Returns the allowance after a check that leaves `left` bytes available. `reserve`, a part of them, is kept for the
+// system. Where much is left, other programs will not take it soon.
+constexpr std::uint64_t commit_allowance(std::uint64_t left, std::uint64_t reserve) {
+    constexpr std::uint64_t much = 16;  // times the reserve
+    return left >= much * reserve ? reserve : reserve / 4;
+}
+
 class SharedSegment {
 public:
     // The alignment of base() in every process. Sizes are multiples of a page.
@@ -63,9 +73,8 @@ public:
     // its message has the numbers. Fails with Code::timeout when another process holds the lock and has committed
     // nothing for `lock_timeout`, for example because it is stopped.
     //
-    // With an allowance (see share_allowance), a check of the available memory also allows further commits by any
-    // process, without lock and check: of as much as it reserves for the system while 16 times that is available, else
-    // of a quarter.
+    // With an allowance (see share_allowance), a check of the available memory also allows any process small commits
+    // without lock and check, up to commit_allowance() together. A check that fails ends the allowance.
     Status commit(std::uint64_t offset, std::uint64_t bytes,
                   std::chrono::milliseconds lock_timeout = std::chrono::minutes(1));
     // From now on a commit makes each whole huge page of its range a transparent one, also where the machine's mode for

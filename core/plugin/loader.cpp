@@ -36,13 +36,15 @@ std::string version_remedy(PluginKind kind, int theirs, int ours) {
 }
 
 // In a file of several plugins the names of the entry symbols end in those of the plugins.
+std::string entry_ending(std::string plugin) {
+    std::ranges::replace(plugin, '-', '_');
+    return "_" + plugin;
+}
+
 std::optional<SharedLibrary::Symbol> find_entry(const SharedLibrary& library, const FoundPlugin& found, int major) {
-    std::string ending = found.name;
-    std::ranges::replace(ending, '-', '_');
-    const std::string name = entry_name(found.kind, major);
-    const auto named = library.find(fmt::format("{}_{}", name, ending).c_str());
+    const auto named = library.find((entry_name(found.kind, major) + entry_ending(found.name)).c_str());
     if (named && named->own) return named;
-    const auto common = library.find(name.c_str());
+    const auto common = library.find(entry_name(found.kind, major).c_str());
     return common ? common : named;
 }
 
@@ -59,9 +61,9 @@ Status no_entry(const SharedLibrary& library, const FoundPlugin& found, int ours
         if (otherwise != found.kind && find_entry(library, {otherwise, found.name, {}, {}}, 1).has_value())
             why = fmt::format("it is a {} plugin, rename the file", name_of(otherwise));
     return refused(
-        fmt::format("it does not export {}, nor the same with _{} behind it, as a file of several plugins "
+        fmt::format("it does not export {}, nor the same with {} behind it, as a file of several plugins "
                     "does; {}",
-                    entry_name(found.kind, ours), found.name, why));
+                    entry_name(found.kind, ours), entry_ending(found.name), why));
 }
 
 Result<void*> own_entry(const SharedLibrary& library, const FoundPlugin& found, int ours, LoadStage& stage) {

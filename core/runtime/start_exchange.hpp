@@ -32,8 +32,9 @@ requires std::is_trivially_copyable_v<Plain> Result<std::vector<Plain>> gather(B
     return all;
 }
 
-// Gathers a byte string of any length from every PE. Each has its length before it and is padded to the longest. The
-// first round carries the lengths and as many bytes as the caller says; a second round follows if one PE has more.
+// Gathers a byte string of any length from every PE. Each has its length before it and is padded to the row of a round.
+// The first round carries as many bytes of each string as the caller says. If one string is longer, a second round
+// carries all strings in rows of the longest.
 class GatheredBytes {
 public:
     // Suffices for the endpoints of a job on one host: self and p2p need 144 bytes.

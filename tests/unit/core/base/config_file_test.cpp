@@ -18,6 +18,7 @@
 #include "core/base/config.hpp"
 #include "core/base/poller.hpp"
 #include "tests/fakes/fake_os.hpp"
+#include "tests/fakes/sleeping_thread.hpp"
 
 namespace npushmem {
 namespace {
@@ -161,14 +162,6 @@ TEST(ConfigFile, MustBeReadable) {
 }
 
 std::atomic<int> signals_handled{0};
-
-// Whether a thread of this process sleeps in a system call.
-bool is_asleep(pid_t thread) {
-    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
-    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    const auto behind_name = text.rfind(')');
-    return behind_name != std::string::npos && text.substr(behind_name + 2, 1) == "S";
-}
 
 // A signal comes while the reader waits for data.
 TEST(ConfigFile, IsReadInSpiteOfSignals) {

@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <iterator>
 
+#include "core/runtime/start_exchange.hpp"
 #include "tests/contract/patterns.hpp"
 #include "tests/contract/pe.hpp"
+#include "transports/self/self_transport.hpp"
 #include "transports/shared/memory_handle.hpp"
 
 namespace npushmem {
@@ -36,6 +38,17 @@ Bytes registered(Transport& transport, const Slice& slice) {
     auto memory = transport.register_memory(slice.describe());
     EXPECT_TRUE(memory.ok()) << memory.status().message();
     return memory.value().handle;
+}
+
+// A second round would cost a start of many PEs more than all the bytes.
+TEST(SharedMemory, EndpointsOfAJobOnOneHostFitIntoTheFirstRound) {
+    const Slice slice(std::make_shared<const SharedFile>(slice_bytes), 0, slice_bytes);
+    const auto shared = open(0);
+    SelfTransport self(0);
+    const Bytes packed =
+        pack_endpoints(std::vector<EndpointRecord>{{1, self.address().value(), registered(self, slice)},
+                                                   {2, shared->address().value(), registered(*shared, slice)}});
+    EXPECT_LE(packed.size(), GatheredBytes::short_bytes);
 }
 
 // The entries are links, which only an administrator may follow.
