@@ -64,6 +64,7 @@ public:
         if (held_) flock(descriptor_, LOCK_UN);
     }
 
+    [[nodiscard]] bool is_held() const { return held_; }
     // Returns without the lock as soon as `unneeded` is true. Fails when the file has not grown for this long: the
     // holder of the lock does not proceed. A commit may take many seconds, and many PEs may wait for theirs.
     template <class Unneeded>
@@ -312,13 +313,12 @@ bool SharedSegment::take_allowance(std::uint64_t bytes) {
 
 Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chrono::milliseconds lock_timeout) {
     bool huge = uses_huge_pages_;
-    bool allowed = take_allowance(bytes);
+    const auto is_allowed = [&] { return take_allowance(bytes); };
+    if (is_allowed()) return commit_piece(offset, bytes, bytes, huge);
     CommitLock lock(descriptor_.get());
-    if (!allowed) {
-        const auto take = [&] { return allowed = take_allowance(bytes); };  // that the lock's last holder has left
-        if (Status locked = lock.take(lock_timeout, take); !locked.ok()) return locked;
-    }
-    if (allowed || take_allowance(bytes)) return commit_piece(offset, bytes, bytes, huge);
+    if (Status ended = lock.take(lock_timeout, is_allowed); !ended.ok()) return ended;
+    // The lock's last holder may have left an allowance just before this took the lock.
+    if (!lock.is_held() || is_allowed()) return commit_piece(offset, bytes, bytes, huge);
     const std::uint64_t huge_before = huge_bytes_;
     std::uint64_t allowance = 0;
     std::uint64_t checked = bytes;
