@@ -26,7 +26,7 @@ std::vector<StartExchange> start_exchanges(const StartTraits& traits) {
     }
     all.push_back({"need of NICs", 8, false});
     if (traits.has_nics) all.push_back({"barrier: NICs are assigned", 0, false});
-    const std::uint64_t first = traits.several_hosts ? 0 : GatheredBytes::short_bytes;
+    const std::uint64_t first = first_bytes_of_endpoints(traits.several_hosts);
     const bool fits = traits.endpoint_bytes <= first;
     all.push_back({"lengths and first bytes of the endpoints", sizeof(std::uint32_t) + first, fits});
     if (!fits) all.push_back({"longer endpoints", sizeof(std::uint32_t) + traits.endpoint_bytes, true});

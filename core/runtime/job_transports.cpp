@@ -247,8 +247,7 @@ Status JobTransports::exchange_endpoints(const npushmem_memory& slice) {
         if (!endpoint.ok()) return endpoint.status();
         mine.push_back(std::move(endpoint).value());
     }
-    // Networks need longer addresses.
-    const std::size_t first_bytes = job_.layout().hosts() == 1 ? GatheredBytes::short_bytes : 0;
+    const std::size_t first_bytes = first_bytes_of_endpoints(job_.layout().hosts() > 1);
     auto gathered = GatheredBytes::gather(job_.bootstrap(), pack_endpoints(mine), first_bytes);
     if (!gathered.ok()) return gathered.status();
     peer_addresses_ = PeerAddressTable(std::move(gathered).value(), job_.npes());

@@ -37,9 +37,6 @@ requires std::is_trivially_copyable_v<Plain> Result<std::vector<Plain>> gather(B
 // carries all strings in rows of the longest.
 class GatheredBytes {
 public:
-    // Suffices for the endpoints of a job on one host: self and p2p need 144 bytes.
-    static constexpr std::size_t short_bytes = 156;
-
     // All PEs give the same `first_bytes`.
     static Result<GatheredBytes> gather(Bootstrap& bootstrap, std::span<const std::byte> mine,
                                         std::size_t first_bytes = 0);
@@ -64,6 +61,10 @@ private:
     Bytes bytes_;
     std::span<const std::byte> shared_;
 };
+
+// Returns how much of each PE's endpoints the first round carries. On one host self and p2p need 144 bytes; networks
+// need longer addresses.
+constexpr std::size_t first_bytes_of_endpoints(bool several_hosts) { return several_hosts ? 0 : 156; }
 
 // What all PEs must set alike.
 struct CommonSettings {

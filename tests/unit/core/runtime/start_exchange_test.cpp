@@ -94,7 +94,7 @@ TEST(ExchangePeRecords, FactsThatDifferAreThoseOfEachPe) {
 }
 
 // Gathers strings of these lengths; every byte of PE i's is i. Returns the number of rounds.
-int gather_strings(const std::vector<std::size_t>& lengths, std::size_t first_bytes = GatheredBytes::short_bytes) {
+int gather_strings(const std::vector<std::size_t>& lengths, std::size_t first_bytes = first_bytes_of_endpoints(false)) {
     const auto job = std::make_shared<fakes::FakeJob>(static_cast<int>(lengths.size()));
     std::atomic<int> rounds_of_first{0};
     {

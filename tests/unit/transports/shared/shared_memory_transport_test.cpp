@@ -48,7 +48,7 @@ TEST(SharedMemory, EndpointsOfAJobOnOneHostFitIntoTheFirstRound) {
     const Bytes packed =
         pack_endpoints(std::vector<EndpointRecord>{{1, self.address().value(), registered(self, slice)},
                                                    {2, shared->address().value(), registered(*shared, slice)}});
-    EXPECT_LE(packed.size(), GatheredBytes::short_bytes);
+    EXPECT_LE(packed.size(), first_bytes_of_endpoints(false));
 }
 
 // The entries are links, which only an administrator may follow.
