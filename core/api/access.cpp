@@ -8,6 +8,7 @@
 
 #include "core/api/contexts.hpp"
 #include "core/base/awaited_bytes.hpp"
+#include "core/base/guarded.hpp"
 #include "core/coll/call_check.hpp"
 #include "npushmem/plugin/local_atomic.hpp"
 
@@ -117,7 +118,9 @@ bool with_pe(const char* function, const Context& context, int number, Body&& bo
     }
     const ContextUse::Call use(context);
     const auto pe = world_pe(context, number);
-    const Status done = !use.status().ok() ? use.status() : pe.ok() ? body(*up, pe.value()) : pe.status();
+    const Status done = !use.status().ok() ? use.status()
+                        : pe.ok()          ? guarded([&] { return body(*up, pe.value()); })
+                                           : pe.status();
     report(function, done);
     return done.ok();
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/api/access.hpp"
+#include "core/base/guarded.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
@@ -71,7 +72,7 @@ int run_collective(const char* function, const Result<Team*>& team, const Array&
     if (done.ok()) {
         const CollectiveCall in_progress(team.value()->calls(), function);
         done = check_call(*runtime_unnoted(), *team.value(), function, dest, source, in_place, call);
-        if (done.ok()) done = body(*team.value(), call.dest, call.source);
+        if (done.ok()) done = guarded([&] { return body(*team.value(), call.dest, call.source); });
     }
     if (!done.ok()) [[unlikely]]
         fail(function, done);

@@ -15,6 +15,7 @@
 #include "core/api/call_stack.hpp"
 #include "core/api/collectives.hpp"
 #include "core/api/contexts.hpp"
+#include "core/base/guarded.hpp"
 #include "core/runtime/plugin_sources.hpp"
 #include "core/runtime/startup.hpp"
 #include "npushmem/inline/map.h"
@@ -181,7 +182,7 @@ Result<std::unique_ptr<Runtime>> start_runtime_in(const Environment& environment
 }
 
 Status start_first(Library& lib, const StartRequest& request) {
-    auto started = start_runtime_in(ProcessEnvironment{}, request, {});
+    auto started = guarded([&] { return start_runtime_in(ProcessEnvironment{}, request, {}); });
     if (!started.ok()) return started.status();
     lib.runtime = std::move(started).value();
     std::call_once(lib.exit_handler_installed, install_exit_handler);
@@ -280,7 +281,7 @@ Status stop() {
     if (lib.starts == 0) return not_running();
     if (--lib.starts > 0) return {};
     const Status completed = complete_contexts(default_world);
-    Status finished = lib.runtime->finish();
+    Status finished = guarded([&] { return lib.runtime->finish(); });
     if (finished.ok()) finished = completed;
     use_default_context(lib, nullptr);
     destroy_contexts(default_world);
@@ -367,7 +368,8 @@ Result<std::uint32_t> create_world(const WorldRequest& request) {
     lib.process = getpid();
     lib.jobs.fetch_add(1, std::memory_order_relaxed);
     guard.unlock();
-    auto started = start_runtime_in(WorldEnvironment(request.variables), own.request, request.plugins);
+    auto started =
+        guarded([&] { return start_runtime_in(WorldEnvironment(request.variables), own.request, request.plugins); });
     Status used = started.status();
     if (started.ok()) {
         own.runtime = std::move(started).value();

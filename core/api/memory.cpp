@@ -41,8 +41,8 @@ void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::ui
     if (!same.ok()) return report(function, same);
     // Programs older than OpenSHMEM 1.2 may request different sizes on different PEs.
     const bool may_differ = uses_openshmem_names() && !up->settings().check;
-    return report(function, up->collective_heap().allocate(call, bytes, alignment,
-                                                           may_differ ? Sizes::may_differ : Sizes::alike));
+    const Sizes sizes = may_differ ? Sizes::may_differ : Sizes::alike;
+    return report(function, guarded([&] { return up->collective_heap().allocate(call, bytes, alignment, sizes); }));
 }
 
 }  // namespace

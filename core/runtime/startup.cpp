@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "core/base/awaited_bytes.hpp"
+#include "core/base/guarded.hpp"
 #include "core/base/liveness.hpp"
 #include "core/plugin/plugin_finder.hpp"
 #include "core/runtime/collectives_choice.hpp"
@@ -136,7 +137,7 @@ Result<std::unique_ptr<Runtime>> Startup::run() {
         {"start report", &Startup::report},
     };
     for (const Step& step : steps) {
-        Status done = (this->*step.run)();
+        Status done = guarded([&] { return (this->*step.run)(); });
         parts_.log->write(LogLevel::debug, "start", "{}: {}", step.name, done.ok() ? "done" : done.message());
         if (!done.ok()) return abort(step.name, done);
     }

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "core/base/service_thread.hpp"
@@ -74,6 +75,16 @@ bool ProgressThread::wait(int descriptor, std::chrono::milliseconds longest) {
     return wanted[0].revents == 0;
 }
 
+// Memory that the host refuses now may be there at the next drive. A call that drives the transport reports the
+// failure.
+int ProgressThread::drive() {
+    try {
+        return work_.drive();
+    } catch (const std::bad_alloc&) {
+        return wait_briefly;
+    }
+}
+
 void ProgressThread::run() {
     auto next_tick = Clock::now() + work_.tick_length;
     CallRate others(work_.driven_by_others());
@@ -88,7 +99,7 @@ void ProgressThread::run() {
             going_on = wait(wait_briefly, brief_wait);
             continue;
         }
-        const int descriptor = work_.drive();
+        const int descriptor = drive();
         slept = descriptor >= 0;
         going_on = wait(descriptor, descriptor >= 0              ? work_.tick_length
                                     : descriptor == continue_now ? no_time

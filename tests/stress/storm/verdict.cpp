@@ -155,7 +155,10 @@ std::vector<std::string> judge(const Fault& fault, const JobResult& result) { re
 std::string_view known_cause(const Fault& fault, const JobResult& result) {
     const std::string_view kind = fault.kind->name;
     const bool has_libfabric = fault.transports->name.find("libfabric") != std::string::npos;
-    if (result.output.find("ucs_fatal_error") != std::string::npos) return "an assertion of UCX failed";
+    // UCX's report of its own end: "[host:pid:0:pid] pgtable.c:75 Fatal: ...".
+    if (result.output.find("ucs_fatal_error") != std::string::npos ||
+        result.output.find(" Fatal: ") != std::string::npos)
+        return "an assertion of UCX failed";
     if (kind.starts_with("survive-") && kind.find("exit") != std::string_view::npos &&
         is_before_first_call(fault.victims.front().point) &&
         result.output.find("a PE died in the start") != std::string::npos)

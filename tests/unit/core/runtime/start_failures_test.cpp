@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <new>
 #include <thread>
 
 #include "core/runtime/startup.hpp"
@@ -28,8 +29,8 @@ constexpr int npes = 3;
 constexpr const char* cause = "the cable is cut";
 
 // A rank that fails a call before it synchronises leaves the others waiting. One that fails it afterwards, as if its
-// connection broke on the way back, has let them pass.
-enum class When { before_call, after_call };
+// connection broke on the way back, has let them pass. One that has no memory for the call throws.
+enum class When { before_call, after_call, without_memory };
 
 struct Fault {
     int rank = -1;
@@ -46,6 +47,7 @@ struct Script {
     Status run(Call call) {
         const bool now = ++calls == fault.call && real.rank() == fault.rank;
         if (now && fault.when == When::before_call) return {Code::system, cause};
+        if (now && fault.when == When::without_memory) throw std::bad_alloc();
         Status done = call();
         return now ? Status{Code::system, cause} : done;
     }
@@ -182,15 +184,19 @@ struct ProcessResources {
     }
 };
 
+const char* cause_of(const Fault& fault) {
+    return fault.when == When::without_memory ? "cannot allocate private memory" : cause;
+}
+
 void expect_failed_start(const std::array<RankOutcome, npes>& outcomes, const Fault& fault) {
     for (int rank = 0; rank < npes; ++rank) {
         const RankOutcome& outcome = outcomes[static_cast<std::size_t>(rank)];
         EXPECT_THAT(outcome.status.message(), HasSubstr("start-up failed at ")) << "rank " << rank;
-        EXPECT_THAT(outcome.status.message(), HasSubstr(cause)) << "rank " << rank;
+        EXPECT_THAT(outcome.status.message(), HasSubstr(cause_of(fault))) << "rank " << rank;
     }
     const RankOutcome& broken = outcomes[static_cast<std::size_t>(fault.rank)];
     EXPECT_EQ(broken.calls, fault.call) << "it went on after the failure";
-    EXPECT_THAT(broken.aborts, ::testing::ElementsAre(HasSubstr(cause)));
+    EXPECT_THAT(broken.aborts, ::testing::ElementsAre(HasSubstr(cause_of(fault))));
 }
 
 // A successful job gives the number of calls; the last of them belongs to finish.
@@ -229,6 +235,7 @@ TEST(StartFailures, EveryCallOfTheFirstRankMayFailBeforeItRuns) { fail_each_call
 TEST(StartFailures, EveryCallOfTheLastRankMayFailBeforeItRuns) { fail_each_call_of(npes - 1, When::before_call); }
 TEST(StartFailures, EveryCallOfTheFirstRankMayFailAfterItRan) { fail_each_call_of(0, When::after_call); }
 TEST(StartFailures, EveryCallOfTheLastRankMayFailAfterItRan) { fail_each_call_of(npes - 1, When::after_call); }
+TEST(StartFailures, EveryCallOfARankMayRunOutOfMemory) { fail_each_call_of(1, When::without_memory); }
 
 }  // namespace
 }  // namespace npushmem

@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <new>
 
 namespace npushmem {
 namespace {
@@ -23,6 +24,7 @@ public:
     ProgressThread::Work work() {
         return {[this] {
                     note(drives_);
+                    if (refused_) throw std::bad_alloc();
                     return answer_;
                 },
                 [this] {
@@ -36,6 +38,7 @@ public:
         std::unique_lock guard(lock_);
         changed_.wait(guard, [&] { return ready(*this); });
     }
+    void refuse_memory() { refused_ = true; }
     int drives_ = 0;
     int looks_ = 0;
     int ticks_ = 0;
@@ -51,6 +54,7 @@ private:
     std::condition_variable changed_;
     std::uint64_t more_;
     int answer_;
+    bool refused_ = false;
     std::uint64_t driven_ = 0;  // the thread's
 };
 
@@ -59,6 +63,14 @@ TEST(ProgressThread, DrivesAnIdleProgram) {
     const auto thread = ProgressThread::start(driven.work());
     ASSERT_TRUE(thread.ok());
     driven.wait_until([](const Driven& d) { return d.drives_ > 2 && d.ticks_ > 1; });
+}
+
+TEST(ProgressThread, DrivesAgainWhereADriveHadNoMemory) {
+    Driven driven(0);
+    driven.refuse_memory();
+    const auto thread = ProgressThread::start(driven.work());
+    ASSERT_TRUE(thread.ok());
+    driven.wait_until([](const Driven& d) { return d.drives_ > 2; });
 }
 
 TEST(ProgressThread, ContinuesWithMoreWorkAndCanStop) {
