@@ -84,9 +84,8 @@ JobMemory::RankState& JobMemory::state_of(int rank) const {
     return reinterpret_cast<RankState*>(segment_.base() + sizeof(Header))[rank];
 }
 
-std::span<std::byte> JobMemory::piece(std::uint32_t buffer, int rank) const {
-    const std::size_t bytes = piece_bytes(nranks());
-    const std::size_t number = buffer * static_cast<std::size_t>(nranks()) + static_cast<std::size_t>(rank);
+std::span<std::byte> JobMemory::buffer(std::uint32_t number) const {
+    const std::size_t bytes = static_cast<std::size_t>(nranks()) * piece_bytes(nranks());
     return {segment_.base() + buffers_offset(nranks()) + number * bytes, bytes};
 }
 

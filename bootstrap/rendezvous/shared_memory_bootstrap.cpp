@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bootstrap/rendezvous/settings.hpp"
+#include "core/base/block_copy.hpp"
 #include "core/base/liveness.hpp"
 #include "core/base/parse.hpp"
 
@@ -58,7 +59,8 @@ Status SharedMemoryBootstrap::opening_barrier(Deadline deadline, const std::func
 
 Status SharedMemoryBootstrap::barrier() { return pass_round({Call::Kind::barrier, ++calls_, 0}, deadline()); }
 
-// Parts that are larger than a piece travel in several rounds.
+// Parts that are larger than a piece travel in several rounds. The parts of a round lie one behind the other, so that
+// each rank maps and copies few pages.
 Status SharedMemoryBootstrap::allgather(std::span<const std::byte> send, std::span<std::byte> receive) {
     if (Status fits = check_allgather(send.size(), nranks_, receive.size()); !fits.ok()) return fits;
     const Call call{Call::Kind::allgather, ++calls_, send.size()};
@@ -67,12 +69,14 @@ Status SharedMemoryBootstrap::allgather(std::span<const std::byte> send, std::sp
     std::size_t done = 0;
     do {
         const auto part = send.subspan(done, std::min(piece, send.size() - done));
-        const auto place_of = [this, buffer = rounds_ % 2](int rank) { return memory_.piece(buffer, rank).data(); };
-        if (!part.empty()) std::memcpy(place_of(me_.rank), part.data(), part.size());
+        const auto parts = memory_.buffer(rounds_ % 2).first(part.size() * static_cast<std::size_t>(nranks_));
+        std::ranges::copy(part, parts.begin() + me_.rank * static_cast<std::ptrdiff_t>(part.size()));
         if (Status passed = pass_round(call, limit); !passed.ok()) return passed;
-        for (int rank = 0; rank < nranks_ && !part.empty(); ++rank)
-            std::memcpy(receive.subspan(static_cast<std::size_t>(rank) * send.size() + done).data(), place_of(rank),
-                        part.size());
+        if (part.size() == send.size())
+            std::ranges::copy(parts, receive.begin());
+        else
+            copy_blocks({receive.data() + done, send.size()}, {parts.data(), part.size()}, part.size(),
+                        static_cast<std::uint64_t>(nranks_));
         done += part.size();
     } while (done < send.size());
     return {};

@@ -105,8 +105,9 @@ Result<TableHeader> header_of(const Table* table) {
 
 template <class Table>
 Status check_texts(const Table& table) {
-    if (table.name != nullptr && !is_readable_text(table.name)) return cannot_be_read("its table's name", table.name);
-    if (table.summary != nullptr && !is_readable_text(table.summary))
+    ReadableTexts texts;
+    if (table.name != nullptr && !texts.contain(table.name)) return cannot_be_read("its table's name", table.name);
+    if (table.summary != nullptr && !texts.contain(table.summary))
         return cannot_be_read("its table's summary", table.summary);
     return {};
 }

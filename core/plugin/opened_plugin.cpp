@@ -92,7 +92,7 @@ Result<std::unique_ptr<OpenedTransport>> open_transport(const std::shared_ptr<co
     own.inner = support.inner ? &support.inner->table() : nullptr;
     own.inner_self = support.inner ? support.inner->self() : nullptr;
     void* self = nullptr;
-    npushmem_error error{};
+    ErrorBuffer error;
     const std::int32_t code = plugin->table().open(&support.host->table(), &own, &self, &error);
     if (code != NPUSHMEM_OK) return open_failed(*plugin, status_from(code, error));
     return std::make_unique<OpenedTransport>(std::move(support), self);
@@ -117,7 +117,7 @@ Result<std::unique_ptr<OpenedBootstrap>> open_bootstrap(const std::shared_ptr<co
     void* self = nullptr;
     std::int32_t rank = -1;
     std::int32_t nranks = -1;
-    npushmem_error error{};
+    ErrorBuffer error;
     const std::int32_t code = plugin->table().open(&support.host->table(), &own, &self, &rank, &nranks, &error);
     if (code != NPUSHMEM_OK) return open_failed(*plugin, status_from(code, error));
     auto opened = std::make_unique<OpenedBootstrap>(std::move(support), self, rank, nranks);
@@ -133,7 +133,7 @@ Result<std::unique_ptr<Collectives>> open_collectives(const std::shared_ptr<cons
     npushmem_collectives_params own = params;
     own.struct_size = sizeof own;
     void* self = nullptr;
-    npushmem_error error{};
+    ErrorBuffer error;
     const std::int32_t code = plugin->table().open(&support.host->table(), &own, &self, &error);
     if (code != NPUSHMEM_OK) return open_failed(*plugin, status_from(code, error));
     return std::unique_ptr<Collectives>(std::make_unique<OpenedCollectives>(std::move(support), self));
@@ -143,7 +143,7 @@ Status make_uniqueid(const LoadedBootstrap& plugin, const npushmem_host& host,
                      std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id) {
     const Status values = PluginHost(host, plugin.config_rows()).check_values();
     if (!values.ok()) return at_stage(plugin, LoadStage::configuration, values);
-    npushmem_error error{};
+    ErrorBuffer error;
     const std::int32_t code = plugin.table().get_uniqueid(&host, id.data(), &error);
     return status_from(code, error).within(fmt::format("bootstrap plugin '{}', get_uniqueid", plugin.name()));
 }
@@ -151,7 +151,7 @@ Status make_uniqueid(const LoadedBootstrap& plugin, const npushmem_host& host,
 Status report_ended_rank(const LoadedBootstrap& plugin, const npushmem_host& host,
                          std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES> id, int rank, int nranks,
                          const std::string& how) {
-    npushmem_error error{};
+    ErrorBuffer error;
     const std::int32_t code = plugin.table().rank_ended(&host, id.data(), rank, nranks, how.c_str(), &error);
     return status_from(code, error).within(fmt::format("bootstrap plugin '{}', rank_ended", plugin.name()));
 }

@@ -191,9 +191,10 @@ std::int32_t no_recognise(const npushmem_host*, const npushmem_bootstrap_params*
 std::string unreadable_row(const npushmem_config_row* rows, std::uint32_t count) {
     if (!is_readable(rows, count * sizeof *rows))
         return fmt::format("its {} configuration rows are at {}, where no memory can be read", count, fmt::ptr(rows));
+    ReadableTexts texts;
     for (std::uint32_t i = 0; i < count; ++i)
         for (const char* text : {rows[i].name, rows[i].default_value, rows[i].type, rows[i].meaning})
-            if (text != nullptr && !is_readable_text(text))
+            if (text != nullptr && !texts.contain(text))
                 return fmt::format("configuration row {} has a text at {}, where no memory can be read", i + 1,
                                    fmt::ptr(text));
     return {};

@@ -112,10 +112,12 @@ bool is_readable(const void* address, std::size_t bytes) {
     return true;
 }
 
-bool is_readable_text(const char* text) {
+bool ReadableTexts::contain(const char* text) {
     for (std::size_t known = 0; known < max_text_bytes;) {
-        const std::size_t piece = step - (reinterpret_cast<std::uintptr_t>(text) + known) % step;
-        if (!is_readable(text + known, piece)) return false;
+        const auto at = reinterpret_cast<std::uintptr_t>(text) + known;
+        const std::size_t piece = step - at % step;
+        if (at - at % step != known_page_ && !is_readable(text + known, piece)) return false;
+        known_page_ = at - at % step;
         if (std::memchr(text + known, '\0', piece) != nullptr) return true;
         known += piece;
     }

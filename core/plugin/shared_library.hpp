@@ -19,8 +19,16 @@ Status check_elf_file(const std::string& path);
 
 // Returns whether the memory can be read, without reading it.
 bool is_readable(const void* address, std::size_t bytes);
-// Returns whether a terminated text can be read. The limit is 64 KiB, because texts of plugins are short.
-bool is_readable_text(const char* text);
+
+// Checks the texts of a plugin, which are in few pages.
+class ReadableTexts {
+public:
+    // Returns whether a terminated text can be read. The limit is 64 KiB, because texts of plugins are short.
+    bool contain(const char* text);
+
+private:
+    std::uintptr_t known_page_ = 0;
+};
 
 // The linker's error, or a text that contains it, may say that a library is missing: returns the instruction to install
 // it, with its package on Debian. Otherwise empty.

@@ -20,7 +20,7 @@ std::vector<bool> pes_with_shared_process(std::span<const PeRecord> records) {
     sorted.reserve(records.size());
     for (const PeRecord& record : records) sorted.push_back(&record);
     const auto key = [](const PeRecord* record) { return process_of(*record); };
-    std::ranges::sort(sorted, {}, key);
+    if (!std::ranges::is_sorted(sorted, {}, key)) std::ranges::sort(sorted, {}, key);
     std::vector<bool> shared(records.size());
     for (std::size_t i = 1; i < sorted.size(); ++i)
         if (key(sorted[i]) == key(sorted[i - 1]))

@@ -13,6 +13,7 @@
 #include "bench/perf/moe/report_text.hpp"
 #include "bench/perf/moe/workloads.hpp"
 #include "bench/perf/subcommand.hpp"
+#include "npushmem/npu/device_config.hpp"
 
 namespace npushmem::perf {
 

@@ -44,7 +44,7 @@ public:
 // Gathers equal numbers of bytes from all members, for create_team. receive.size() == team.size * send.size().
 inline Status gather_from_members(const npushmem_coll_team& team, std::span<const std::byte> send,
                                   std::span<std::byte> receive) {
-    npushmem_error error{};
+    ErrorBuffer error;
     const std::int32_t code = team.allgather(team.context, send.data(), send.size(), receive.data(), &error);
     return status_from(code, error);
 }

@@ -134,6 +134,14 @@ std::string text_of(const char (&array)[N]) {
     return std::string(array, length);
 }
 
+// The message buffer of a table call. It begins without a message; the rest of its 2 KiB is not cleared.
+struct ErrorBuffer : npushmem_error {
+    ErrorBuffer() noexcept {
+        code = NPUSHMEM_OK;
+        message[0] = '\0';
+    }
+};
+
 // The Status of a table call that returned `code` and may have filled `error`.
 inline Status status_from(std::int32_t code, const npushmem_error& error) {
     if (code == NPUSHMEM_OK) return {};

@@ -16,18 +16,18 @@ public:
     [[nodiscard]] int rank() const override { return rank_; }
     [[nodiscard]] int nranks() const override { return nranks_; }
     Status allgather(std::span<const std::byte> send, std::span<std::byte> receive) override {
-        npushmem_error error{};
+        ErrorBuffer error;
         const std::int32_t code = table_.allgather(self_, send.data(), send.size(), receive.data(), &error);
         return status_from(code, error);
     }
     Status barrier() override {
-        npushmem_error error{};
+        ErrorBuffer error;
         const std::int32_t code = table_.barrier(self_, &error);
         return status_from(code, error);
     }
     void abort(const std::string& reason) override { table_.abort(self_, reason.c_str()); }
     Status check() override {
-        npushmem_error error{};
+        ErrorBuffer error;
         const std::int32_t code = table_.check(self_, &error);
         return status_from(code, error);
     }

@@ -18,7 +18,7 @@ public:
         return table_.supports(self_, collective, operation);
     }
     Result<std::uint64_t> create_team(const npushmem_coll_team& team) override {
-        npushmem_error error{};
+        ErrorBuffer error;
         std::uint64_t id = 0;
         const std::int32_t code = table_.create_team(self_, &team, &id, &error);
         return code == NPUSHMEM_OK ? Result<std::uint64_t>(id) : Result<std::uint64_t>(status_from(code, error));

@@ -25,7 +25,7 @@ public:
     }
 
     Result<std::vector<npushmem_device>> devices() override {
-        npushmem_error error{};
+        ErrorBuffer error;
         std::uint32_t count = 0;
         std::int32_t code = table_.devices(self_, nullptr, sizeof(npushmem_device), &count, &error);
         std::vector<npushmem_device> out(count);
@@ -36,13 +36,13 @@ public:
         return out;
     }
     Status use_devices(std::span<const std::uint32_t> index) override {
-        npushmem_error error{};
+        ErrorBuffer error;
         const std::int32_t code =
             table_.use_devices(self_, index.data(), static_cast<std::uint32_t>(index.size()), &error);
         return status_from(code, error);
     }
     Result<Bytes> address() override {
-        npushmem_error error{};
+        ErrorBuffer error;
         Bytes out(NPUSHMEM_ADDRESS_MAX);
         auto bytes = static_cast<std::uint32_t>(out.size());
         const std::int32_t code = table_.address(self_, out.data(), &bytes, &error);
@@ -52,8 +52,8 @@ public:
         return out;
     }
     Reach reach(const npushmem_peer& peer) override {
-        npushmem_reach out{};
-        out.struct_size = sizeof out;
+        npushmem_reach out;
+        clear(out, sizeof out);
         const std::int32_t code = table_.reach(self_, &peer, &out);
         if (code != NPUSHMEM_OK) {
             const std::string why = text_of(out.why);
@@ -68,12 +68,12 @@ public:
                 out.bytes_per_second};
     }
     Status connect(const npushmem_peer& peer) override {
-        npushmem_error error{};
+        ErrorBuffer error;
         const std::int32_t code = table_.connect(self_, &peer, &error);
         return status_from(code, error);
     }
     Result<RegisteredMemory> register_memory(const npushmem_memory& memory) override {
-        npushmem_error error{};
+        ErrorBuffer error;
         RegisteredMemory out;
         out.handle.resize(NPUSHMEM_HANDLE_MAX);
         auto bytes = static_cast<std::uint32_t>(out.handle.size());
@@ -86,7 +86,7 @@ public:
     }
     Code deregister_memory(std::uint64_t region) override { return as_code(table_.deregister_memory(self_, region)); }
     Result<std::uint64_t> import_memory(int pe, std::span<const std::byte> handle) override {
-        npushmem_error error{};
+        ErrorBuffer error;
         std::uint64_t remote = 0;
         const std::int32_t code =
             table_.import_memory(self_, pe, handle.data(), static_cast<std::uint32_t>(handle.size()), &remote, &error);
@@ -95,14 +95,14 @@ public:
     }
     Code release_memory(std::uint64_t remote) override { return as_code(table_.release_memory(self_, remote)); }
     Result<void*> map(std::uint64_t remote) override {
-        npushmem_error error{};
+        ErrorBuffer error;
         void* base = nullptr;
         const std::int32_t code = table_.map(self_, remote, &base, &error);
         if (code != NPUSHMEM_OK) return status_from(code, error);
         return base;
     }
     Result<std::uint64_t> create_queue() override {
-        npushmem_error error{};
+        ErrorBuffer error;
         std::uint64_t queue = 0;
         const std::int32_t code = table_.create_queue(self_, &queue, &error);
         if (code != NPUSHMEM_OK) return status_from(code, error);

@@ -90,8 +90,10 @@ struct TransportTrampolines {
 
     // A host of an earlier minor version gives a shorter structure.
     static std::int32_t reach(void* self, const npushmem_peer* peer, npushmem_reach* out) noexcept {
-        npushmem_reach full{};
-        full.struct_size = out->struct_size;
+        npushmem_reach whole;
+        const bool fits = out->struct_size >= sizeof whole;
+        npushmem_reach& full = fits ? *out : whole;
+        clear(full, out->struct_size);
         const auto explain = [&full](std::string_view why) {
             full.why[why.copy(full.why, sizeof full.why - 1)] = '\0';
         };
@@ -107,7 +109,7 @@ struct TransportTrampolines {
                 return Code::ok;
             },
             [&](Code, std::string_view what) { explain(what); });
-        std::memcpy(out, &full, out->struct_size < sizeof full ? out->struct_size : sizeof full);
+        if (!fits) std::memcpy(out, &full, out->struct_size);
         return code;
     }
     static std::int32_t register_memory(void* self, const npushmem_memory* memory, std::uint64_t* region, void* handle,

@@ -26,21 +26,18 @@ TEST_F(JobMemoryTest, IsTheSameForEveryRank) {
     EXPECT_TRUE(attached.value().claim(1));
     EXPECT_FALSE(memory_.claim(1)) << "it is taken";
     EXPECT_TRUE(memory_.claim(2));
-    memory_.piece(1, 2).back() = std::byte{7};
-    EXPECT_EQ(attached.value().piece(1, 2).back(), std::byte{7});
+    memory_.buffer(1).back() = std::byte{7};
+    EXPECT_EQ(attached.value().buffer(1).back(), std::byte{7});
 }
 
-TEST_F(JobMemoryTest, PiecesDoNotOverlap) {
-    for (const std::uint32_t buffer : {0U, 1U})
-        for (int rank = 0; rank < 3; ++rank)
-            std::ranges::fill(memory_.piece(buffer, rank), static_cast<std::byte>(10 * buffer + rank));
-    for (const std::uint32_t buffer : {0U, 1U})
-        for (int rank = 0; rank < 3; ++rank) {
-            const auto piece = memory_.piece(buffer, rank);
-            EXPECT_EQ(piece.size(), JobMemory::piece_bytes(3));
-            EXPECT_TRUE(std::ranges::all_of(
-                piece, [&](std::byte each) { return each == static_cast<std::byte>(10 * buffer + rank); }));
-        }
+TEST_F(JobMemoryTest, BuffersDoNotOverlap) {
+    for (const std::uint32_t number : {0U, 1U})
+        std::ranges::fill(memory_.buffer(number), static_cast<std::byte>(10 + number));
+    for (const std::uint32_t number : {0U, 1U}) {
+        const auto buffer = memory_.buffer(number);
+        EXPECT_EQ(buffer.size(), 3 * JobMemory::piece_bytes(3));
+        EXPECT_EQ(std::ranges::count(buffer, static_cast<std::byte>(10 + number)), std::ssize(buffer));
+    }
     EXPECT_EQ(memory_.nranks(), 3);
     EXPECT_FALSE(memory_.state_of(2).claimed.load());
 }
