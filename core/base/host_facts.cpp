@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 #include <sched.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -103,13 +102,16 @@ void narrow_by_line(AvailableMemory& room, std::string_view line, const FileRead
 
 namespace {
 
-// The number of this process by /proc, -1 without one.
-int shown_process() {
-    std::array<char, 32> link{};
-    const ssize_t length = ::readlink("/proc/self", link.data(), link.size());
-    int process = -1;
-    (void)std::from_chars(link.data(), link.data() + std::max<ssize_t>(length, 0), process);
-    return process;
+// Returns the first number in the text of a link, or nothing.
+template <class Number>
+std::optional<Number> number_in_link(const char* path) {
+    std::array<char, 64> link{};
+    const ssize_t length = ::readlink(path, link.data(), link.size());
+    const std::string_view text(link.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+    const auto first = std::min(text.find_first_of("0123456789"), text.size());
+    Number number{};
+    if (std::from_chars(text.begin() + first, text.end(), number).ec != std::errc{}) return std::nullopt;
+    return number;
 }
 
 }  // namespace
@@ -130,13 +132,13 @@ Result<npushmem_host_id> host_identity(int emulated_host) {
     const std::string boot = read.value().substr(0, read.value().find('\n'));
     if (boot.empty()) return unreadable(boot_file, "it is empty");
     constexpr const char* space_file = "/proc/self/ns/pid";
-    struct stat space {};
-    if (stat(space_file, &space) != 0) return unreadable(space_file, std::strerror(errno));
+    const auto space = number_in_link<std::uint64_t>(space_file);  // "pid:[4026531836]", without making an inode
+    if (!space) return unreadable(space_file, std::strerror(errno));
     npushmem_host_id id{};
     id.machine = hash_bytes(boot);
-    id.space = static_cast<std::uint64_t>(space.st_ino);
+    id.space = *space;
     // A /proc of another namespace: no process that this one sees there has the number that it knows.
-    if (shown_process() != getpid() &&
+    if (number_in_link<pid_t>("/proc/self") != getpid() &&
         ::getrandom(&id.space, sizeof id.space, 0) != static_cast<ssize_t>(sizeof id.space))
         return Status{Code::system, fmt::format("cannot draw a random number: {}", std::strerror(errno))};
     id.emulated = emulated_host;

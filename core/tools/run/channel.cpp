@@ -61,8 +61,8 @@ bool Channel::send(const Message& message, std::string_view payload, std::span<c
 
 Received Channel::receive(bool wait) const {
     Received out;
-    out.payload.resize(max_payload);
-    std::array<iovec, 2> parts{{{&out.message, sizeof out.message}, {out.payload.data(), out.payload.size()}}};
+    std::array<char, max_payload> payload;  // not cleared: there are two messages for each PE
+    std::array<iovec, 2> parts{{{&out.message, sizeof out.message}, {payload.data(), payload.size()}}};
     msghdr header{};
     header.msg_iov = parts.data();
     header.msg_iovlen = parts.size();
@@ -75,8 +75,10 @@ Received Channel::receive(bool wait) const {
     const bool whole = bytes >= static_cast<ssize_t>(sizeof out.message);
     const bool nothing = bytes < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
     out.state = whole ? Received::State::message : nothing ? Received::State::nothing : Received::State::closed;
-    out.payload.resize(whole ? static_cast<std::size_t>(bytes) - sizeof out.message : 0);
-    if (whole) out.descriptors = detach(header);
+    if (whole) {
+        out.payload.assign(payload.data(), static_cast<std::size_t>(bytes) - sizeof out.message);
+        out.descriptors = detach(header);
+    }
     return out;
 }
 
