@@ -92,7 +92,7 @@ public:
     // Has the rank entered its first round? Then its process is known.
     [[nodiscard]] bool has_attached(int rank) const;
     [[nodiscard]] ProcessId process_of(int rank) const;
-    // One of the two buffers, with room for piece_bytes() of each rank.
+    // Returns one of the two buffers. It has room for piece_bytes() of each rank.
     [[nodiscard]] std::span<std::byte> buffer(std::uint32_t number) const;
     [[nodiscard]] static std::size_t piece_bytes(int nranks);
 

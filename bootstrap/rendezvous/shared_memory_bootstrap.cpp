@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -68,6 +67,8 @@ Status SharedMemoryBootstrap::allgather(std::span<const std::byte> send, std::sp
     const std::size_t piece = JobMemory::piece_bytes(nranks_);
     std::size_t done = 0;
     do {
+        // After a failed round the others may still read the buffer that is next here.
+        if (Status before = memory_.failure(); !before.ok()) return before;
         const auto part = send.subspan(done, std::min(piece, send.size() - done));
         const auto parts = memory_.buffer(rounds_ % 2).first(part.size() * static_cast<std::size_t>(nranks_));
         std::ranges::copy(part, parts.begin() + me_.rank * static_cast<std::ptrdiff_t>(part.size()));

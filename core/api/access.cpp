@@ -8,7 +8,7 @@
 
 #include "core/api/contexts.hpp"
 #include "core/base/awaited_bytes.hpp"
-#include "core/base/guarded.hpp"
+#include "core/base/out_of_memory.hpp"
 #include "core/coll/call_check.hpp"
 #include "npushmem/plugin/local_atomic.hpp"
 
@@ -118,9 +118,7 @@ bool with_pe(const char* function, const Context& context, int number, Body&& bo
     }
     const ContextUse::Call use(context);
     const auto pe = world_pe(context, number);
-    const Status done = !use.status().ok() ? use.status()
-                        : pe.ok()          ? guarded([&] { return body(*up, pe.value()); })
-                                           : pe.status();
+    const Status done = !use.status().ok() ? use.status() : pe.ok() ? body(*up, pe.value()) : pe.status();
     report(function, done);
     return done.ok();
 }
@@ -254,45 +252,53 @@ Result<int> world_pe(const Context& context, int pe) {
 
 void put_slow_path(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
                    const Context& context) {
-    put(dest, source, bytes, pe, function, context, RemoteAccess::Completion::local);
+    end_on_bad_alloc(function,
+                     [&] { put(dest, source, bytes, pe, function, context, RemoteAccess::Completion::local); });
 }
 
 void put_nbi_slow_path(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
                        const Context& context) {
-    put(dest, source, bytes, pe, function, context, RemoteAccess::Completion::deferred);
+    end_on_bad_alloc(function,
+                     [&] { put(dest, source, bytes, pe, function, context, RemoteAccess::Completion::deferred); });
 }
 
 void get_slow_path(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
                    const Context& context) {
-    get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::local);
+    end_on_bad_alloc(function,
+                     [&] { get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::local); });
 }
 
 void get_nbi_slow_path(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
                        const Context& context) {
-    get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::deferred);
+    end_on_bad_alloc(function,
+                     [&] { get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::deferred); });
 }
 
 void put_blocks_slow_path(const Context& context, const char* function, void* dest, const void* source,
                           StridedBlocks blocks, int number) {
-    with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
-        blocks.offset = up.slices().offset_of(dest);
-        void* const target = up.slices().mapped(pe, blocks.offset);
-        if (target == nullptr) return context.remote->put_blocks(pe, blocks, source);
-        Status done = copied(up, pe == up.my_pe(), {static_cast<std::byte*>(target), blocks.remote_stride},
-                             {static_cast<const std::byte*>(source), blocks.local_stride}, blocks);
-        wake(up, pe, target, (blocks.count - 1) * blocks.remote_stride + blocks.bytes);
-        return done;
+    end_on_bad_alloc(function, [&] {
+        with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
+            blocks.offset = up.slices().offset_of(dest);
+            void* const target = up.slices().mapped(pe, blocks.offset);
+            if (target == nullptr) return context.remote->put_blocks(pe, blocks, source);
+            Status done = copied(up, pe == up.my_pe(), {static_cast<std::byte*>(target), blocks.remote_stride},
+                                 {static_cast<const std::byte*>(source), blocks.local_stride}, blocks);
+            wake(up, pe, target, (blocks.count - 1) * blocks.remote_stride + blocks.bytes);
+            return done;
+        });
     });
 }
 
 void get_blocks_slow_path(const Context& context, const char* function, void* dest, const void* source,
                           StridedBlocks blocks, int number) {
-    with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
-        blocks.offset = up.slices().offset_of(source);
-        const void* const target = up.slices().mapped(pe, blocks.offset);
-        if (target == nullptr) return context.remote->get_blocks(pe, blocks, dest);
-        return copied(up, pe == up.my_pe(), {static_cast<std::byte*>(dest), blocks.local_stride},
-                      {static_cast<const std::byte*>(target), blocks.remote_stride}, blocks);
+    end_on_bad_alloc(function, [&] {
+        with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
+            blocks.offset = up.slices().offset_of(source);
+            const void* const target = up.slices().mapped(pe, blocks.offset);
+            if (target == nullptr) return context.remote->get_blocks(pe, blocks, dest);
+            return copied(up, pe == up.my_pe(), {static_cast<std::byte*>(dest), blocks.local_stride},
+                          {static_cast<const std::byte*>(target), blocks.remote_stride}, blocks);
+        });
     });
 }
 
@@ -318,58 +324,65 @@ bool put_signal_unmapped(const Context& context, const char* function, const voi
 void put_signal_slow_path(const Context& given, const char* function, void* dest, const void* source,
                           std::uint64_t bytes, std::uint64_t* signal_word, std::uint64_t signal, int operation,
                           int number, bool deferred) {
-    const ActingContext acting(given);
-    const Context& context = *acting;
-    if (put_signal_unmapped(context, function, dest, source, bytes, signal_word, signal, operation, number, deferred))
-        return;
-    with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
-        if (operation != NPUSHMEM_SIGNAL_OP_SET && operation != NPUSHMEM_SIGNAL_OP_ADD)
-            return {Code::argument,
+    end_on_bad_alloc(function, [&] {
+        const ActingContext acting(given);
+        const Context& context = *acting;
+        if (put_signal_unmapped(context, function, dest, source, bytes, signal_word, signal, operation, number,
+                                deferred))
+            return;
+        with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
+            if (operation != NPUSHMEM_SIGNAL_OP_SET && operation != NPUSHMEM_SIGNAL_OP_ADD)
+                return {
+                    Code::argument,
                     fmt::format("sig_op {} is neither NPUSHMEM_SIGNAL_OP_SET nor NPUSHMEM_SIGNAL_OP_ADD", operation)};
-        Status checked = check_object(up, "sig_addr", signal_word, sizeof *signal_word, pe);
-        if (checked.ok() && reinterpret_cast<std::uintptr_t>(signal_word) % sizeof *signal_word != 0)
-            checked = {Code::argument,
-                       fmt::format("sig_addr {} is not aligned to 8 bytes", static_cast<const void*>(signal_word))};
-        if (checked.ok() && bytes > 0) checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
-        if (!checked.ok()) return checked;
-        if (void* word = up.slices().mapped(pe, up.slices().offset_of(signal_word))) {
-            if (bytes > 0) std::memcpy(up.slices().mapped(pe, up.slices().offset_of(dest)), source, bytes);
-            (void)apply_signal(word, signal, static_cast<std::uint32_t>(operation));  // the arguments are checked
-            wake(up, pe, word, sizeof *signal_word);
-            return {};
-        }
-        return context.remote->put_signal(pe, bytes > 0 ? up.slices().offset_of(dest) : 0, source, bytes,
-                                          up.slices().offset_of(signal_word), signal,
-                                          static_cast<std::uint32_t>(operation), completion_of(deferred));
+            Status checked = check_object(up, "sig_addr", signal_word, sizeof *signal_word, pe);
+            if (checked.ok() && reinterpret_cast<std::uintptr_t>(signal_word) % sizeof *signal_word != 0)
+                checked = {Code::argument,
+                           fmt::format("sig_addr {} is not aligned to 8 bytes", static_cast<const void*>(signal_word))};
+            if (checked.ok() && bytes > 0) checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
+            if (!checked.ok()) return checked;
+            if (void* word = up.slices().mapped(pe, up.slices().offset_of(signal_word))) {
+                if (bytes > 0) std::memcpy(up.slices().mapped(pe, up.slices().offset_of(dest)), source, bytes);
+                (void)apply_signal(word, signal, static_cast<std::uint32_t>(operation));  // the arguments are checked
+                wake(up, pe, word, sizeof *signal_word);
+                return {};
+            }
+            return context.remote->put_signal(pe, bytes > 0 ? up.slices().offset_of(dest) : 0, source, bytes,
+                                              up.slices().offset_of(signal_word), signal,
+                                              static_cast<std::uint32_t>(operation), completion_of(deferred));
+        });
     });
 }
 
 bool atomic_slow_path(const Context& given, const char* function, const void* object, npushmem_atomic op, int number,
                       bool deferred) {
-    const ActingContext acting(given);
-    const Context& context = *acting;
-    const auto there = unmapped_fast_path(context, object, op.width, number);
-    if (there && there->offset % op.width == 0) {
-        op.pe = there->pe;
-        op.offset = there->offset;
-        const Status done = context.remote->atomic(op, completion_of(deferred));
-        report(function, done);
-        return done.ok();
-    }
-    return with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
-        Status checked = check_object(up, "the object", object, op.width, pe);
-        if (checked.ok() && reinterpret_cast<std::uintptr_t>(object) % op.width != 0)
-            checked = {Code::argument,
-                       fmt::format("the object {} is not aligned to its size, {} bytes", object, op.width)};
-        if (!checked.ok()) return checked;
-        op.pe = pe;
-        op.offset = up.slices().offset_of(object);
-        if (void* target = up.slices().mapped(pe, op.offset)) {
-            const Code done = apply_atomic(target, op);
-            if (done == Code::ok && op.operation != NPUSHMEM_ATOMIC_FETCH) wake(up, pe, target, op.width);
-            return done == Code::ok ? Status{} : Status{done, fmt::format("operation {} does not exist", op.operation)};
+    return end_on_bad_alloc(function, [&] {
+        const ActingContext acting(given);
+        const Context& context = *acting;
+        const auto there = unmapped_fast_path(context, object, op.width, number);
+        if (there && there->offset % op.width == 0) {
+            op.pe = there->pe;
+            op.offset = there->offset;
+            const Status done = context.remote->atomic(op, completion_of(deferred));
+            report(function, done);
+            return done.ok();
         }
-        return context.remote->atomic(op, completion_of(deferred));
+        return with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
+            Status checked = check_object(up, "the object", object, op.width, pe);
+            if (checked.ok() && reinterpret_cast<std::uintptr_t>(object) % op.width != 0)
+                checked = {Code::argument,
+                           fmt::format("the object {} is not aligned to its size, {} bytes", object, op.width)};
+            if (!checked.ok()) return checked;
+            op.pe = pe;
+            op.offset = up.slices().offset_of(object);
+            if (void* target = up.slices().mapped(pe, op.offset)) {
+                const Code done = apply_atomic(target, op);
+                if (done == Code::ok && op.operation != NPUSHMEM_ATOMIC_FETCH) wake(up, pe, target, op.width);
+                return done == Code::ok ? Status{}
+                                        : Status{done, fmt::format("operation {} does not exist", op.operation)};
+            }
+            return context.remote->atomic(op, completion_of(deferred));
+        });
     });
 }
 

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "core/api/library.hpp"
-#include "core/base/guarded.hpp"
 #include "core/remote/remote_access.hpp"
 #include "core/team/team.hpp"
 #include "npushmem.h"
@@ -47,9 +46,9 @@ template <class Body>
 Status run_same_call(const Runtime& up, Team& team, const char* function, Body&& body) {
     const CollectiveCall in_progress(team.calls(), function);
     if (!up.settings().check) [[likely]]
-        return guarded(body);
+        return body();
     Status same = check_same_call(team, function);
-    return same.ok() ? guarded(body) : same;
+    return same.ok() ? body() : same;
 }
 
 // The slow paths, for all calls that the fast path rejects. Each function checks its arguments, tries the mapped path

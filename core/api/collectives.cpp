@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/api/access.hpp"
-#include "core/base/guarded.hpp"
+#include "core/base/out_of_memory.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
@@ -68,15 +68,17 @@ Status check_call(const Runtime& up, Team& team, const char* function, const Arr
 template <class Body>
 int run_collective(const char* function, const Result<Team*>& team, const Array& dest, const Array& source, Call call,
                    const Body& body, bool in_place = false) {
-    Status done = team.status();
-    if (done.ok()) {
-        const CollectiveCall in_progress(team.value()->calls(), function);
-        done = check_call(*runtime_unnoted(), *team.value(), function, dest, source, in_place, call);
-        if (done.ok()) done = guarded([&] { return body(*team.value(), call.dest, call.source); });
-    }
-    if (!done.ok()) [[unlikely]]
-        fail(function, done);
-    return static_cast<int>(done.code());
+    return end_on_bad_alloc(function, [&] {
+        Status done = team.status();
+        if (done.ok()) {
+            const CollectiveCall in_progress(team.value()->calls(), function);
+            done = check_call(*runtime_unnoted(), *team.value(), function, dest, source, in_place, call);
+            if (done.ok()) done = body(*team.value(), call.dest, call.source);
+        }
+        if (!done.ok()) [[unlikely]]
+            fail(function, done);
+        return static_cast<int>(done.code());
+    });
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 #include "core/api/call_stack.hpp"
 #include "core/api/collectives.hpp"
 #include "core/api/contexts.hpp"
-#include "core/base/guarded.hpp"
+#include "core/base/out_of_memory.hpp"
 #include "core/runtime/plugin_sources.hpp"
 #include "core/runtime/startup.hpp"
 #include "npushmem/inline/map.h"
@@ -182,7 +182,7 @@ Result<std::unique_ptr<Runtime>> start_runtime_in(const Environment& environment
 }
 
 Status start_first(Library& lib, const StartRequest& request) {
-    auto started = guarded([&] { return start_runtime_in(ProcessEnvironment{}, request, {}); });
+    auto started = start_runtime_in(ProcessEnvironment{}, request, {});
     if (!started.ok()) return started.status();
     lib.runtime = std::move(started).value();
     std::call_once(lib.exit_handler_installed, install_exit_handler);
@@ -253,7 +253,9 @@ Status stop_in(OwnWorld& own) {
 
 }  // namespace
 
-Status start(const StartRequest& request) {
+namespace {
+
+Status start_or_count(const StartRequest& request) {
     Library& lib = library();
     if (is_forked_child()) return not_running();
     if (OwnWorld* const own = current_own_world()) return start_in(*own, request);
@@ -273,7 +275,7 @@ Status start(const StartRequest& request) {
     return started;
 }
 
-Status stop() {
+Status stop_or_count() {
     Library& lib = library();
     if (is_forked_child()) return not_running();
     if (OwnWorld* const own = current_own_world()) return stop_in(*own);
@@ -281,7 +283,7 @@ Status stop() {
     if (lib.starts == 0) return not_running();
     if (--lib.starts > 0) return {};
     const Status completed = complete_contexts(default_world);
-    Status finished = guarded([&] { return lib.runtime->finish(); });
+    Status finished = lib.runtime->finish();
     if (finished.ok()) finished = completed;
     use_default_context(lib, nullptr);
     destroy_contexts(default_world);
@@ -290,6 +292,14 @@ Status stop() {
     lib.jobs.fetch_sub(1, std::memory_order_relaxed);
     return finished;
 }
+
+}  // namespace
+
+Status start(const StartRequest& request) {
+    return end_on_bad_alloc("npushmem_init", [&] { return start_or_count(request); });
+}
+
+Status stop() { return end_on_bad_alloc("npushmem_finalize", stop_or_count); }
 
 namespace {
 
@@ -368,8 +378,7 @@ Result<std::uint32_t> create_world(const WorldRequest& request) {
     lib.process = getpid();
     lib.jobs.fetch_add(1, std::memory_order_relaxed);
     guard.unlock();
-    auto started =
-        guarded([&] { return start_runtime_in(WorldEnvironment(request.variables), own.request, request.plugins); });
+    auto started = start_runtime_in(WorldEnvironment(request.variables), own.request, request.plugins);
     Status used = started.status();
     if (started.ok()) {
         own.runtime = std::move(started).value();

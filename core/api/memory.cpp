@@ -7,6 +7,7 @@
 
 #include "core/api/access.hpp"
 #include "core/base/host_facts.hpp"
+#include "core/base/out_of_memory.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
@@ -34,15 +35,17 @@ void* report(const char* function, Result<void*> made) {
 Status same_call(Runtime& up) { return check_same_call(up.teams().living(), "npushmem_malloc or a related function"); }
 
 void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
-    Runtime* up = runtime_unnoted();
-    if (up == nullptr) return report(function, not_running());
-    const CollectiveCall in_progress(up->teams().world().calls(), function);
-    const Status same = bytes > 0 ? same_call(*up) : Status{};
-    if (!same.ok()) return report(function, same);
-    // Programs older than OpenSHMEM 1.2 may request different sizes on different PEs.
-    const bool may_differ = uses_openshmem_names() && !up->settings().check;
-    const Sizes sizes = may_differ ? Sizes::may_differ : Sizes::alike;
-    return report(function, guarded([&] { return up->collective_heap().allocate(call, bytes, alignment, sizes); }));
+    return end_on_bad_alloc(function, [&]() -> void* {
+        Runtime* up = runtime_unnoted();
+        if (up == nullptr) return report(function, not_running());
+        const CollectiveCall in_progress(up->teams().world().calls(), function);
+        const Status same = bytes > 0 ? same_call(*up) : Status{};
+        if (!same.ok()) return report(function, same);
+        // Programs older than OpenSHMEM 1.2 may request different sizes on different PEs.
+        const bool may_differ = uses_openshmem_names() && !up->settings().check;
+        return report(function, up->collective_heap().allocate(call, bytes, alignment,
+                                                               may_differ ? Sizes::may_differ : Sizes::alike));
+    });
 }
 
 }  // namespace
@@ -72,12 +75,15 @@ void* npushmem_malloc_with_hints(size_t bytes, long hints) {
 
 void npushmem_free(void* object) {
     if (object == nullptr) return;
-    Runtime* up = runtime_unnoted();
-    if (up == nullptr) return fail(__func__, not_running());
-    const CollectiveCall in_progress(up->teams().world().calls(), __func__);
-    Status freed = same_call(*up);
-    if (freed.ok()) freed = up->collective_heap().free(object);
-    if (!freed.ok()) fail(__func__, with_remedy(freed));
+    const char* const function = __func__;
+    end_on_bad_alloc(function, [&] {
+        Runtime* up = runtime_unnoted();
+        if (up == nullptr) return fail(function, not_running());
+        const CollectiveCall in_progress(up->teams().world().calls(), function);
+        Status freed = same_call(*up);
+        if (freed.ok()) freed = up->collective_heap().free(object);
+        if (!freed.ok()) fail(function, with_remedy(freed));
+    });
 }
 
 void* npushmem_realloc(void* object, size_t bytes) {
@@ -86,11 +92,14 @@ void* npushmem_realloc(void* object, size_t bytes) {
         npushmem_free(object);
         return nullptr;
     }
-    Runtime* up = runtime_unnoted();
-    if (up == nullptr) return report(__func__, not_running());
-    const CollectiveCall in_progress(up->teams().world().calls(), __func__);
-    const Status same = same_call(*up);
-    return report(__func__, same.ok() ? up->collective_heap().reallocate(object, bytes) : Result<void*>(same));
+    const char* const function = __func__;
+    return end_on_bad_alloc(function, [&] {
+        Runtime* up = runtime_unnoted();
+        if (up == nullptr) return report(function, not_running());
+        const CollectiveCall in_progress(up->teams().world().calls(), function);
+        const Status same = same_call(*up);
+        return report(function, same.ok() ? up->collective_heap().reallocate(object, bytes) : Result<void*>(same));
+    });
 }
 
 void* npushmem_ptr(const void* object, int pe) {

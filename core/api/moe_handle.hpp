@@ -10,7 +10,7 @@
 
 #include "core/api/library.hpp"
 #include "core/api/team_layer.hpp"
-#include "core/base/guarded.hpp"
+#include "core/base/out_of_memory.hpp"
 #include "core/moe/common/rank_mask.hpp"
 #include "npushmem/moe.h"
 
@@ -48,7 +48,7 @@ int on_handle(const char* function, npushmemx_moe_t* handle, const Action& actio
     Status status = runtime() != nullptr ? check_layer(*handle) : not_running();
     if (status.ok()) {
         handle->team_layer->memory().begin_call(function);
-        status = guarded([&] { return action(handle->team_layer->layer()); });
+        status = end_on_bad_alloc(function, [&] { return action(handle->team_layer->layer()); });
     }
     handle->error = status.message();
     return status.ok() ? 0 : refuse(function, status);

@@ -6,7 +6,7 @@
 
 #include "core/api/access.hpp"
 #include "core/api/contexts.hpp"
-#include "core/base/guarded.hpp"
+#include "core/base/out_of_memory.hpp"
 #include "core/base/parking.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
@@ -18,9 +18,11 @@ namespace {
 
 template <class Call>
 void report_failure_of(const char* function, Runtime* up, Call&& call) {
-    const Status done = up != nullptr ? guarded([&] { return call(*up); }) : not_running();
-    if (!done.ok()) [[unlikely]]
-        fail(function, done);
+    end_on_bad_alloc(function, [&] {
+        const Status done = up != nullptr ? call(*up) : not_running();
+        if (!done.ok()) [[unlikely]]
+            fail(function, done);
+    });
 }
 
 template <class Call>

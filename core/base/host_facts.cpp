@@ -110,7 +110,7 @@ std::optional<Number> number_in_link(const char* path) {
     const std::string_view text(link.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
     const auto first = std::min(text.find_first_of("0123456789"), text.size());
     Number number{};
-    if (std::from_chars(text.begin() + first, text.end(), number).ec != std::errc{}) return std::nullopt;
+    if (std::from_chars(text.data() + first, text.data() + text.size(), number).ec != std::errc{}) return std::nullopt;
     return number;
 }
 
@@ -132,8 +132,9 @@ Result<npushmem_host_id> host_identity(int emulated_host) {
     const std::string boot = read.value().substr(0, read.value().find('\n'));
     if (boot.empty()) return unreadable(boot_file, "it is empty");
     constexpr const char* space_file = "/proc/self/ns/pid";
-    const auto space = number_in_link<std::uint64_t>(space_file);  // "pid:[4026531836]", without making an inode
-    if (!space) return unreadable(space_file, std::strerror(errno));
+    // The link's text is "pid:[4026531836]". A stat of the link makes an inode, which takes longer.
+    const auto space = number_in_link<std::uint64_t>(space_file);
+    if (!space) return unreadable(space_file, "it is no link with a number");
     npushmem_host_id id{};
     id.machine = hash_bytes(boot);
     id.space = *space;

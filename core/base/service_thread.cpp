@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include <system_error>
+#include <exception>
 #include <utility>
 
 namespace npushmem {
@@ -19,7 +19,7 @@ Result<std::thread> start_service_thread(const char* name, std::function<void()>
     Status failure;
     try {
         thread = std::thread(std::move(run));
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {  // std::system_error, std::bad_alloc
         failure = {Code::system, fmt::format("cannot start the thread {}: {}", name, error.what())};
     }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

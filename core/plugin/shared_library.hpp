@@ -27,7 +27,7 @@ public:
     bool contain(const char* text);
 
 private:
-    std::uintptr_t known_page_ = 0;
+    std::optional<std::uintptr_t> known_page_;
 };
 
 // The linker's error, or a text that contains it, may say that a library is missing: returns the instruction to install

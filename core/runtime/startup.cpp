@@ -4,9 +4,9 @@
 #include <fmt/core.h>
 
 #include <cstdio>
+#include <new>
 
 #include "core/base/awaited_bytes.hpp"
-#include "core/base/guarded.hpp"
 #include "core/base/liveness.hpp"
 #include "core/plugin/plugin_finder.hpp"
 #include "core/runtime/collectives_choice.hpp"
@@ -99,6 +99,8 @@ private:
     Status make_world();
     Status report();
 
+    // A failed allocation is a failure of the step, which the other PEs learn.
+    Status run_step(Status (Startup::*step)());
     // Reports the failure of `step` to the other PEs. Returns the failure with its cause, which may be another PE's.
     Status abort(const char* step, const Status& found);
     [[nodiscard]] const Settings& settings() const { return parts_.config->settings(); }
@@ -137,13 +139,21 @@ Result<std::unique_ptr<Runtime>> Startup::run() {
         {"start report", &Startup::report},
     };
     for (const Step& step : steps) {
-        Status done = guarded([&] { return (this->*step.run)(); });
+        Status done = run_step(step.run);
         parts_.log->write(LogLevel::debug, "start", "{}: {}", step.name, done.ok() ? "done" : done.message());
         if (!done.ok()) return abort(step.name, done);
     }
     parts_.slices->statics().release_write_guard();
     parts_.job->discard_records();
     return std::make_unique<Runtime>(std::move(parts_));
+}
+
+Status Startup::run_step(Status (Startup::*step)()) {
+    try {
+        return (this->*step)();
+    } catch (const std::bad_alloc&) {
+        return {Code::memory, "this process cannot allocate private memory (is it limited? ulimit -v)"};
+    }
 }
 
 // Error codes that may only be symptoms of another PE's failure. A failure that a PE finds by itself keeps its code,

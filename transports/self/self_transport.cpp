@@ -17,7 +17,7 @@ Result<std::unique_ptr<Transport>> SelfTransport::open(const Host&, const npushm
 }
 
 Reach SelfTransport::reach(const npushmem_peer& peer) {
-    if (peer.pe != pe_) return {0, 0, 0, "another PE"};
+    if (peer.pe != pe_) return {0, 0, 0, "is another PE"};
     return {mapped_capabilities, all_atomics, all_atomics, "the PE itself"};
 }
 

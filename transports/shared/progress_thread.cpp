@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <utility>
 
+#include "core/base/out_of_memory.hpp"
 #include "core/base/service_thread.hpp"
 
 namespace npushmem {
@@ -56,7 +56,9 @@ Result<std::unique_ptr<ProgressThread>> ProgressThread::start(Work work) {
         return Status{Code::system,
                       fmt::format("cannot create an eventfd for the progress thread: {}", std::strerror(errno))};
     std::unique_ptr<ProgressThread> out(new ProgressThread(std::move(work), stop));
-    auto thread = start_service_thread("npushmem-net", [thread = out.get()] { thread->run(); });
+    auto thread = start_service_thread("npushmem-net", [thread = out.get()] {
+        end_on_bad_alloc("progress of a transport", [thread] { thread->run(); });
+    });
     if (!thread.ok()) return thread.status();
     out->thread_ = std::move(thread).value();
     return out;
@@ -75,16 +77,6 @@ bool ProgressThread::wait(int descriptor, std::chrono::milliseconds longest) {
     return wanted[0].revents == 0;
 }
 
-// Memory that the host refuses now may be there at the next drive. A call that drives the transport reports the
-// failure.
-int ProgressThread::drive() {
-    try {
-        return work_.drive();
-    } catch (const std::bad_alloc&) {
-        return wait_briefly;
-    }
-}
-
 void ProgressThread::run() {
     auto next_tick = Clock::now() + work_.tick_length;
     CallRate others(work_.driven_by_others());
@@ -99,7 +91,7 @@ void ProgressThread::run() {
             going_on = wait(wait_briefly, brief_wait);
             continue;
         }
-        const int descriptor = drive();
+        const int descriptor = work_.drive();
         slept = descriptor >= 0;
         going_on = wait(descriptor, descriptor >= 0              ? work_.tick_length
                                     : descriptor == continue_now ? no_time

@@ -43,7 +43,6 @@ public:
 private:
     ProgressThread(Work work, int stop) : work_(std::move(work)), stop_(stop) {}
     void run();
-    int drive();
     // False when the thread must stop.
     bool wait(int descriptor, std::chrono::milliseconds longest);
 

@@ -52,8 +52,8 @@ public:
         return out;
     }
     Reach reach(const npushmem_peer& peer) override {
-        npushmem_reach out;
-        clear(out, sizeof out);
+        npushmem_reach out{};
+        out.struct_size = sizeof out;
         const std::int32_t code = table_.reach(self_, &peer, &out);
         if (code != NPUSHMEM_OK) {
             const std::string why = text_of(out.why);

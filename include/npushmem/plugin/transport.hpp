@@ -42,18 +42,6 @@ struct Reach {
     [[nodiscard]] bool has(std::uint64_t capability) const { return (capabilities & capability) == capability; }
 };
 
-// Makes it the answer "unreachable" without a reason. The bytes behind the end of `why` keep their values.
-inline void clear(npushmem_reach& answer, std::uint32_t struct_size) noexcept {
-    answer.struct_size = struct_size;
-    answer.reserved = 0;
-    answer.capabilities = 0;
-    answer.atomic_32 = 0;
-    answer.atomic_64 = 0;
-    answer.why[0] = '\0';
-    answer.latency_ns = 0;
-    answer.bytes_per_second = 0;
-}
-
 // Memory made accessible to peers: the number for deregister_memory, and the bytes to send to them.
 struct RegisteredMemory {
     std::uint64_t region = 0;

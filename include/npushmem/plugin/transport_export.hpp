@@ -90,10 +90,11 @@ struct TransportTrampolines {
 
     // A host of an earlier minor version gives a shorter structure.
     static std::int32_t reach(void* self, const npushmem_peer* peer, npushmem_reach* out) noexcept {
-        npushmem_reach whole;
+        npushmem_reach whole{};
         const bool fits = out->struct_size >= sizeof whole;
         npushmem_reach& full = fits ? *out : whole;
-        clear(full, out->struct_size);
+        full.struct_size = out->struct_size;
+        full.capabilities = 0;
         const auto explain = [&full](std::string_view why) {
             full.why[why.copy(full.why, sizeof full.why - 1)] = '\0';
         };

@@ -21,5 +21,17 @@ TEST(SharedLibrary, OtherErrorsHaveNoSuchRemedy) {
     EXPECT_EQ(remedy_for_missing_library("/a/b.so: undefined symbol: f"), "");
 }
 
+TEST(ReadableTexts, ContainTextsOfAPageThatIsKnown) {
+    ReadableTexts texts;
+    EXPECT_TRUE(texts.contain("first"));
+    EXPECT_TRUE(texts.contain("second"));
+    EXPECT_FALSE(texts.contain(reinterpret_cast<const char*>(std::uintptr_t{8})));
+    EXPECT_TRUE(texts.contain("third"));
+}
+
+TEST(ReadableTexts, DoNotContainAnAddressInTheFirstPage) {
+    EXPECT_FALSE(ReadableTexts().contain(reinterpret_cast<const char*>(std::uintptr_t{8})));
+}
+
 }  // namespace
 }  // namespace npushmem

@@ -24,7 +24,6 @@ public:
     ProgressThread::Work work() {
         return {[this] {
                     note(drives_);
-                    if (refused_) throw std::bad_alloc();
                     return answer_;
                 },
                 [this] {
@@ -38,7 +37,6 @@ public:
         std::unique_lock guard(lock_);
         changed_.wait(guard, [&] { return ready(*this); });
     }
-    void refuse_memory() { refused_ = true; }
     int drives_ = 0;
     int looks_ = 0;
     int ticks_ = 0;
@@ -54,7 +52,6 @@ private:
     std::condition_variable changed_;
     std::uint64_t more_;
     int answer_;
-    bool refused_ = false;
     std::uint64_t driven_ = 0;  // the thread's
 };
 
@@ -65,12 +62,15 @@ TEST(ProgressThread, DrivesAnIdleProgram) {
     driven.wait_until([](const Driven& d) { return d.drives_ > 2 && d.ticks_ > 1; });
 }
 
-TEST(ProgressThread, DrivesAgainWhereADriveHadNoMemory) {
-    Driven driven(0);
-    driven.refuse_memory();
-    const auto thread = ProgressThread::start(driven.work());
-    ASSERT_TRUE(thread.ok());
-    driven.wait_until([](const Driven& d) { return d.drives_ > 2; });
+void drive_without_memory() {
+    const auto thread =
+        ProgressThread::start({[]() -> int { throw std::bad_alloc(); }, [] { return std::uint64_t{0}; }, [] {}, tick});
+    for (;;) ::pause();  // until the thread ends the process
+}
+
+TEST(ProgressThreadDeathTest, ADriveWithoutMemoryEndsTheProcess) {
+    ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+    EXPECT_EXIT(drive_without_memory(), ::testing::ExitedWithCode(1), "cannot allocate private memory");
 }
 
 TEST(ProgressThread, ContinuesWithMoreWorkAndCanStop) {
