@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/api/library.hpp"
+#include "core/base/out_of_memory.hpp"
 #include "core/remote/remote_access.hpp"
 #include "core/team/team.hpp"
 #include "npushmem.h"
@@ -44,11 +45,13 @@ Status check_same_call(Team& team, const char* function, const Call& call = {}, 
 // NPUSHMEM_CHECK the members first compare their calls.
 template <class Body>
 Status run_same_call(const Runtime& up, Team& team, const char* function, Body&& body) {
-    const CollectiveCall in_progress(team.calls(), function);
-    if (!up.settings().check) [[likely]]
-        return body();
-    Status same = check_same_call(team, function);
-    return same.ok() ? body() : same;
+    return end_on_bad_alloc(function, [&]() -> Status {
+        const CollectiveCall in_progress(team.calls(), function);
+        if (!up.settings().check) [[likely]]
+            return body();
+        Status same = check_same_call(team, function);
+        return same.ok() ? body() : same;
+    });
 }
 
 // The slow paths, for all calls that the fast path rejects. Each function checks its arguments, tries the mapped path

@@ -128,11 +128,13 @@ Status context_of_world(npushmemx_world_t world, npushmem_ctx_t* ctx) {
 extern "C" {
 
 int npushmemx_world_create(const npushmemx_world_attr_t* attr, npushmemx_world_t* world) {
-    return report_code(__func__, create(attr, world));
+    return end_on_bad_alloc(__func__, [&] { return report_code("npushmemx_world_create", create(attr, world)); });
 }
 
 int npushmemx_world_destroy(npushmemx_world_t world) {
-    return report_code(__func__, end_world(number_of(world), WorldEnd::finalize));
+    return end_on_bad_alloc(__func__, [&] {
+        return report_code("npushmemx_world_destroy", end_world(number_of(world), WorldEnd::finalize));
+    });
 }
 
 int npushmemx_world_abort(npushmemx_world_t world) {

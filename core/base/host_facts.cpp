@@ -134,7 +134,7 @@ Result<npushmem_host_id> host_identity(int emulated_host) {
     constexpr const char* space_file = "/proc/self/ns/pid";
     // The link's text is "pid:[4026531836]". A stat of the link makes an inode, which takes longer.
     const auto space = number_in_link<std::uint64_t>(space_file);
-    if (!space) return unreadable(space_file, "it is no link with a number");
+    if (!space) return unreadable(space_file, "expected a link that contains a number");
     npushmem_host_id id{};
     id.machine = hash_bytes(boot);
     id.space = *space;

@@ -11,9 +11,7 @@ namespace npushmem {
 
 void end_without_memory(const char* call) noexcept {
     const auto part = [](const char* text) { return iovec{const_cast<char*>(text), std::strlen(text)}; };
-    const std::array parts{
-        part("npushmem: "), part(call),
-        part(": this process cannot allocate private memory (is it limited? ulimit -v), so it ends\n")};
+    const std::array parts{part("npushmem: "), part(call), part(": "), part(no_private_memory), part(", so it ends\n")};
     (void)!::writev(STDERR_FILENO, parts.data(), static_cast<int>(parts.size()));
     ::_exit(1);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a failed allocation does in the middle of a call. The other PEs may depend on the call, which cannot be taken
-// back: so the process ends with a message, and they find it dead. A start is different: it reports the failure to
-// them.
+// Ends the process when an allocation fails in the middle of a call. The other PEs may depend on the call, which cannot
+// be taken back: they find the process dead. A step of a start is different: it reports its failure to the other PEs.
 #pragma once
 
 #include <new>
@@ -9,6 +8,9 @@
 #include <utility>
 
 namespace npushmem {
+
+inline constexpr const char* no_private_memory =
+    "this process cannot allocate private memory (is it limited? ulimit -v)";
 
 // Ends the process with status 1. The message names the call. Allocates nothing.
 [[noreturn]] void end_without_memory(const char* call) noexcept;

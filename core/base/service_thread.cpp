@@ -5,8 +5,13 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include <exception>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <system_error>
 #include <utility>
+
+#include "core/base/out_of_memory.hpp"
 
 namespace npushmem {
 
@@ -16,14 +21,17 @@ Result<std::thread> start_service_thread(const char* name, std::function<void()>
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     std::thread thread;
-    Status failure;
+    int error = 0;
     try {
-        thread = std::thread(std::move(run));
-    } catch (const std::exception& error) {  // std::system_error, std::bad_alloc
-        failure = {Code::system, fmt::format("cannot start the thread {}: {}", name, error.what())};
+        thread = std::thread([name, run = std::move(run)] { end_on_bad_alloc(name, run); });
+    } catch (const std::system_error& failed) {
+        error = failed.code().value();
+    } catch (const std::bad_alloc&) {
+        error = ENOMEM;
     }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (!failure.ok()) return failure;
+    if (error != 0)
+        return Status{Code::system, fmt::format("cannot start the thread {}: {}", name, std::strerror(error))};
     ::pthread_setname_np(thread.native_handle(), name);
     return thread;
 }

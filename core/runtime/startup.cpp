@@ -8,6 +8,7 @@
 
 #include "core/base/awaited_bytes.hpp"
 #include "core/base/liveness.hpp"
+#include "core/base/out_of_memory.hpp"
 #include "core/plugin/plugin_finder.hpp"
 #include "core/runtime/collectives_choice.hpp"
 #include "core/runtime/job_transports.hpp"
@@ -99,7 +100,7 @@ private:
     Status make_world();
     Status report();
 
-    // A failed allocation is a failure of the step, which the other PEs learn.
+    // Runs the step. std::bad_alloc is a failure of the step, which abort() reports to the other PEs.
     Status run_step(Status (Startup::*step)());
     // Reports the failure of `step` to the other PEs. Returns the failure with its cause, which may be another PE's.
     Status abort(const char* step, const Status& found);
@@ -152,7 +153,7 @@ Status Startup::run_step(Status (Startup::*step)()) {
     try {
         return (this->*step)();
     } catch (const std::bad_alloc&) {
-        return {Code::memory, "this process cannot allocate private memory (is it limited? ulimit -v)"};
+        return {Code::memory, no_private_memory};
     }
 }
 

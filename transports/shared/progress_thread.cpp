@@ -12,7 +12,6 @@
 #include <cstring>
 #include <utility>
 
-#include "core/base/out_of_memory.hpp"
 #include "core/base/service_thread.hpp"
 
 namespace npushmem {
@@ -56,9 +55,7 @@ Result<std::unique_ptr<ProgressThread>> ProgressThread::start(Work work) {
         return Status{Code::system,
                       fmt::format("cannot create an eventfd for the progress thread: {}", std::strerror(errno))};
     std::unique_ptr<ProgressThread> out(new ProgressThread(std::move(work), stop));
-    auto thread = start_service_thread("npushmem-net", [thread = out.get()] {
-        end_on_bad_alloc("progress of a transport", [thread] { thread->run(); });
-    });
+    auto thread = start_service_thread("npushmem-net", [thread = out.get()] { thread->run(); });
     if (!thread.ok()) return thread.status();
     out->thread_ = std::move(thread).value();
     return out;

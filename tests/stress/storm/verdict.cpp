@@ -155,10 +155,10 @@ std::vector<std::string> judge(const Fault& fault, const JobResult& result) { re
 std::string_view known_cause(const Fault& fault, const JobResult& result) {
     const std::string_view kind = fault.kind->name;
     const bool has_libfabric = fault.transports->name.find("libfabric") != std::string::npos;
-    const auto says = [&result](const char* text) { return result.output.find(text) != std::string::npos; };
+    const auto contains = [&result](const char* text) { return result.output.find(text) != std::string::npos; };
     const bool has_ucx = fault.transports->name.find("ucx") != std::string::npos;
     // UCX reports its own end as "[host:pid:0:pid] pgtable.c:75 Fatal: ...".
-    if (says("ucs_fatal_error") || (has_ucx && says("Fatal: ") && says("==== backtrace (tid:")))
+    if (contains("ucs_fatal_error") || (has_ucx && contains("Fatal: ") && contains("==== backtrace (tid:")))
         return "an assertion of UCX failed";
     if (kind.starts_with("survive-") && kind.find("exit") != std::string_view::npos &&
         is_before_first_call(fault.victims.front().point) &&

@@ -65,7 +65,8 @@ TEST(ProgressThread, DrivesAnIdleProgram) {
 void drive_without_memory() {
     const auto thread =
         ProgressThread::start({[]() -> int { throw std::bad_alloc(); }, [] { return std::uint64_t{0}; }, [] {}, tick});
-    for (;;) ::pause();  // until the thread ends the process
+    ::alarm(60);
+    while (thread.ok()) ::pause();  // until the thread ends the process
 }
 
 TEST(ProgressThreadDeathTest, ADriveWithoutMemoryEndsTheProcess) {
