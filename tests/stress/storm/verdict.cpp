@@ -157,8 +157,10 @@ std::string_view known_cause(const Fault& fault, const JobResult& result) {
     const bool has_libfabric = fault.transports->name.find("libfabric") != std::string::npos;
     const auto contains = [&result](const char* text) { return result.output.find(text) != std::string::npos; };
     const bool has_ucx = fault.transports->name.find("ucx") != std::string::npos;
-    // UCX reports its own end as "[host:pid:0:pid] pgtable.c:75 Fatal: ...".
-    if (contains("ucs_fatal_error") || (has_ucx && contains("Fatal: ") && contains("==== backtrace (tid:")))
+    // UCX reports its own end as "[host:pid:0:pid] pgtable.c:75 Fatal: ..." or "... thread.c:226 Assertion `...'
+    // failed".
+    const bool ucx_ended = contains("Fatal: ") || contains("Assertion `");
+    if (contains("ucs_fatal_error") || (has_ucx && ucx_ended && contains("==== backtrace (tid:")))
         return "an assertion of UCX failed";
     if (kind.starts_with("survive-") && kind.find("exit") != std::string_view::npos &&
         is_before_first_call(fault.victims.front().point) &&
