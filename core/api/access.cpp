@@ -150,7 +150,7 @@ Status check_transfer(const Runtime& up, const void* object, const void* local, 
 }
 
 void put(void* dest, const void* source, std::uint64_t bytes, int number, const char* function, const Context& given,
-         RemoteAccess::Completion completion) {
+         RemoteAccess::Completion completion) try {
     const ActingContext acting(given);
     const Context& context = *acting;
     if (const auto there = unmapped_fast_path(context, dest, bytes, number); there && source != nullptr)
@@ -168,10 +168,12 @@ void put(void* dest, const void* source, std::uint64_t bytes, int number, const 
         }
         return context.remote->put(pe, offset, source, bytes, completion);
     });
+} catch (const std::bad_alloc&) {
+    end_without_memory(function);
 }
 
 void get(void* dest, const void* source, std::uint64_t bytes, int number, const char* function, const Context& given,
-         RemoteAccess::Completion completion) {
+         RemoteAccess::Completion completion) try {
     const ActingContext acting(given);
     const Context& context = *acting;
     if (const auto there = unmapped_fast_path(context, source, bytes, number); there && dest != nullptr)
@@ -185,6 +187,8 @@ void get(void* dest, const void* source, std::uint64_t bytes, int number, const 
         if (const void* target = up.slices().mapped(pe, offset)) return copied(dest, target, bytes);
         return context.remote->get(pe, offset, dest, bytes, completion);
     });
+} catch (const std::bad_alloc&) {
+    end_without_memory(function);
 }
 
 }  // namespace
@@ -252,54 +256,50 @@ Result<int> world_pe(const Context& context, int pe) {
 
 void put_slow_path(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
                    const Context& context) {
-    end_on_bad_alloc(function,
-                     [&] { put(dest, source, bytes, pe, function, context, RemoteAccess::Completion::local); });
+    put(dest, source, bytes, pe, function, context, RemoteAccess::Completion::local);
 }
 
 void put_nbi_slow_path(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
                        const Context& context) {
-    end_on_bad_alloc(function,
-                     [&] { put(dest, source, bytes, pe, function, context, RemoteAccess::Completion::deferred); });
+    put(dest, source, bytes, pe, function, context, RemoteAccess::Completion::deferred);
 }
 
 void get_slow_path(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
                    const Context& context) {
-    end_on_bad_alloc(function,
-                     [&] { get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::local); });
+    get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::local);
 }
 
 void get_nbi_slow_path(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
                        const Context& context) {
-    end_on_bad_alloc(function,
-                     [&] { get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::deferred); });
+    get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::deferred);
 }
 
 void put_blocks_slow_path(const Context& context, const char* function, void* dest, const void* source,
-                          StridedBlocks blocks, int number) {
-    end_on_bad_alloc(function, [&] {
-        with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
-            blocks.offset = up.slices().offset_of(dest);
-            void* const target = up.slices().mapped(pe, blocks.offset);
-            if (target == nullptr) return context.remote->put_blocks(pe, blocks, source);
-            Status done = copied(up, pe == up.my_pe(), {static_cast<std::byte*>(target), blocks.remote_stride},
-                                 {static_cast<const std::byte*>(source), blocks.local_stride}, blocks);
-            wake(up, pe, target, (blocks.count - 1) * blocks.remote_stride + blocks.bytes);
-            return done;
-        });
+                          StridedBlocks blocks, int number) try {
+    with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
+        blocks.offset = up.slices().offset_of(dest);
+        void* const target = up.slices().mapped(pe, blocks.offset);
+        if (target == nullptr) return context.remote->put_blocks(pe, blocks, source);
+        Status done = copied(up, pe == up.my_pe(), {static_cast<std::byte*>(target), blocks.remote_stride},
+                             {static_cast<const std::byte*>(source), blocks.local_stride}, blocks);
+        wake(up, pe, target, (blocks.count - 1) * blocks.remote_stride + blocks.bytes);
+        return done;
     });
+} catch (const std::bad_alloc&) {
+    end_without_memory(function);
 }
 
 void get_blocks_slow_path(const Context& context, const char* function, void* dest, const void* source,
-                          StridedBlocks blocks, int number) {
-    end_on_bad_alloc(function, [&] {
-        with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
-            blocks.offset = up.slices().offset_of(source);
-            const void* const target = up.slices().mapped(pe, blocks.offset);
-            if (target == nullptr) return context.remote->get_blocks(pe, blocks, dest);
-            return copied(up, pe == up.my_pe(), {static_cast<std::byte*>(dest), blocks.local_stride},
-                          {static_cast<const std::byte*>(target), blocks.remote_stride}, blocks);
-        });
+                          StridedBlocks blocks, int number) try {
+    with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
+        blocks.offset = up.slices().offset_of(source);
+        const void* const target = up.slices().mapped(pe, blocks.offset);
+        if (target == nullptr) return context.remote->get_blocks(pe, blocks, dest);
+        return copied(up, pe == up.my_pe(), {static_cast<std::byte*>(dest), blocks.local_stride},
+                      {static_cast<const std::byte*>(target), blocks.remote_stride}, blocks);
     });
+} catch (const std::bad_alloc&) {
+    end_without_memory(function);
 }
 
 namespace {
@@ -323,67 +323,64 @@ bool put_signal_unmapped(const Context& context, const char* function, const voi
 
 void put_signal_slow_path(const Context& given, const char* function, void* dest, const void* source,
                           std::uint64_t bytes, std::uint64_t* signal_word, std::uint64_t signal, int operation,
-                          int number, bool deferred) {
-    end_on_bad_alloc(function, [&] {
-        const ActingContext acting(given);
-        const Context& context = *acting;
-        if (put_signal_unmapped(context, function, dest, source, bytes, signal_word, signal, operation, number,
-                                deferred))
-            return;
-        with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
-            if (operation != NPUSHMEM_SIGNAL_OP_SET && operation != NPUSHMEM_SIGNAL_OP_ADD)
-                return {
-                    Code::argument,
+                          int number, bool deferred) try {
+    const ActingContext acting(given);
+    const Context& context = *acting;
+    if (put_signal_unmapped(context, function, dest, source, bytes, signal_word, signal, operation, number, deferred))
+        return;
+    with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
+        if (operation != NPUSHMEM_SIGNAL_OP_SET && operation != NPUSHMEM_SIGNAL_OP_ADD)
+            return {Code::argument,
                     fmt::format("sig_op {} is neither NPUSHMEM_SIGNAL_OP_SET nor NPUSHMEM_SIGNAL_OP_ADD", operation)};
-            Status checked = check_object(up, "sig_addr", signal_word, sizeof *signal_word, pe);
-            if (checked.ok() && reinterpret_cast<std::uintptr_t>(signal_word) % sizeof *signal_word != 0)
-                checked = {Code::argument,
-                           fmt::format("sig_addr {} is not aligned to 8 bytes", static_cast<const void*>(signal_word))};
-            if (checked.ok() && bytes > 0) checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
-            if (!checked.ok()) return checked;
-            if (void* word = up.slices().mapped(pe, up.slices().offset_of(signal_word))) {
-                if (bytes > 0) std::memcpy(up.slices().mapped(pe, up.slices().offset_of(dest)), source, bytes);
-                (void)apply_signal(word, signal, static_cast<std::uint32_t>(operation));  // the arguments are checked
-                wake(up, pe, word, sizeof *signal_word);
-                return {};
-            }
-            return context.remote->put_signal(pe, bytes > 0 ? up.slices().offset_of(dest) : 0, source, bytes,
-                                              up.slices().offset_of(signal_word), signal,
-                                              static_cast<std::uint32_t>(operation), completion_of(deferred));
-        });
+        Status checked = check_object(up, "sig_addr", signal_word, sizeof *signal_word, pe);
+        if (checked.ok() && reinterpret_cast<std::uintptr_t>(signal_word) % sizeof *signal_word != 0)
+            checked = {Code::argument,
+                       fmt::format("sig_addr {} is not aligned to 8 bytes", static_cast<const void*>(signal_word))};
+        if (checked.ok() && bytes > 0) checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
+        if (!checked.ok()) return checked;
+        if (void* word = up.slices().mapped(pe, up.slices().offset_of(signal_word))) {
+            if (bytes > 0) std::memcpy(up.slices().mapped(pe, up.slices().offset_of(dest)), source, bytes);
+            (void)apply_signal(word, signal, static_cast<std::uint32_t>(operation));  // the arguments are checked
+            wake(up, pe, word, sizeof *signal_word);
+            return {};
+        }
+        return context.remote->put_signal(pe, bytes > 0 ? up.slices().offset_of(dest) : 0, source, bytes,
+                                          up.slices().offset_of(signal_word), signal,
+                                          static_cast<std::uint32_t>(operation), completion_of(deferred));
     });
+} catch (const std::bad_alloc&) {
+    end_without_memory(function);
 }
 
 bool atomic_slow_path(const Context& given, const char* function, const void* object, npushmem_atomic op, int number,
-                      bool deferred) {
-    return end_on_bad_alloc(function, [&] {
-        const ActingContext acting(given);
-        const Context& context = *acting;
-        const auto there = unmapped_fast_path(context, object, op.width, number);
-        if (there && there->offset % op.width == 0) {
-            op.pe = there->pe;
-            op.offset = there->offset;
-            const Status done = context.remote->atomic(op, completion_of(deferred));
-            report(function, done);
-            return done.ok();
+                      bool deferred) try {
+    const ActingContext acting(given);
+    const Context& context = *acting;
+    const auto there = unmapped_fast_path(context, object, op.width, number);
+    if (there && there->offset % op.width == 0) {
+        op.pe = there->pe;
+        op.offset = there->offset;
+        const Status done = context.remote->atomic(op, completion_of(deferred));
+        report(function, done);
+        return done.ok();
+    }
+    return with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
+        Status checked = check_object(up, "the object", object, op.width, pe);
+        if (checked.ok() && reinterpret_cast<std::uintptr_t>(object) % op.width != 0)
+            checked = {Code::argument,
+                       fmt::format("the object {} is not aligned to its size, {} bytes", object, op.width)};
+        if (!checked.ok()) return checked;
+        op.pe = pe;
+        op.offset = up.slices().offset_of(object);
+        if (void* target = up.slices().mapped(pe, op.offset)) {
+            const Code done = apply_atomic(target, op);
+            if (done == Code::ok && op.operation != NPUSHMEM_ATOMIC_FETCH) wake(up, pe, target, op.width);
+            return done == Code::ok ? Status{} : Status{done, fmt::format("operation {} does not exist", op.operation)};
         }
-        return with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
-            Status checked = check_object(up, "the object", object, op.width, pe);
-            if (checked.ok() && reinterpret_cast<std::uintptr_t>(object) % op.width != 0)
-                checked = {Code::argument,
-                           fmt::format("the object {} is not aligned to its size, {} bytes", object, op.width)};
-            if (!checked.ok()) return checked;
-            op.pe = pe;
-            op.offset = up.slices().offset_of(object);
-            if (void* target = up.slices().mapped(pe, op.offset)) {
-                const Code done = apply_atomic(target, op);
-                if (done == Code::ok && op.operation != NPUSHMEM_ATOMIC_FETCH) wake(up, pe, target, op.width);
-                return done == Code::ok ? Status{}
-                                        : Status{done, fmt::format("operation {} does not exist", op.operation)};
-            }
-            return context.remote->atomic(op, completion_of(deferred));
-        });
+        return context.remote->atomic(op, completion_of(deferred));
     });
+} catch (const std::bad_alloc&) {
+    end_without_memory(function);
 }
 
 }  // namespace npushmem::api

@@ -44,14 +44,14 @@ Status check_same_call(Team& team, const char* function, const Call& call = {}, 
 // Runs `body`, which returns a Status, as a collective call of the team: reports of long waits name the call, and with
 // NPUSHMEM_CHECK the members first compare their calls.
 template <class Body>
-Status run_same_call(const Runtime& up, Team& team, const char* function, Body&& body) {
-    return end_on_bad_alloc(function, [&]() -> Status {
-        const CollectiveCall in_progress(team.calls(), function);
-        if (!up.settings().check) [[likely]]
-            return body();
-        Status same = check_same_call(team, function);
-        return same.ok() ? body() : same;
-    });
+Status run_same_call(const Runtime& up, Team& team, const char* function, Body&& body) try {
+    const CollectiveCall in_progress(team.calls(), function);
+    if (!up.settings().check) [[likely]]
+        return body();
+    Status same = check_same_call(team, function);
+    return same.ok() ? body() : same;
+} catch (const std::bad_alloc&) {
+    end_without_memory(function);
 }
 
 // The slow paths, for all calls that the fast path rejects. Each function checks its arguments, tries the mapped path

@@ -67,18 +67,18 @@ Status check_call(const Runtime& up, Team& team, const char* function, const Arr
 // code. `call` has the arguments that must be equal on all members. `in_place` allows that the arrays are the same.
 template <class Body>
 int run_collective(const char* function, const Result<Team*>& team, const Array& dest, const Array& source, Call call,
-                   const Body& body, bool in_place = false) {
-    return end_on_bad_alloc(function, [&] {
-        Status done = team.status();
-        if (done.ok()) {
-            const CollectiveCall in_progress(team.value()->calls(), function);
-            done = check_call(*runtime_unnoted(), *team.value(), function, dest, source, in_place, call);
-            if (done.ok()) done = body(*team.value(), call.dest, call.source);
-        }
-        if (!done.ok()) [[unlikely]]
-            fail(function, done);
-        return static_cast<int>(done.code());
-    });
+                   const Body& body, bool in_place = false) try {
+    Status done = team.status();
+    if (done.ok()) {
+        const CollectiveCall in_progress(team.value()->calls(), function);
+        done = check_call(*runtime_unnoted(), *team.value(), function, dest, source, in_place, call);
+        if (done.ok()) done = body(*team.value(), call.dest, call.source);
+    }
+    if (!done.ok()) [[unlikely]]
+        fail(function, done);
+    return static_cast<int>(done.code());
+} catch (const std::bad_alloc&) {
+    end_without_memory(function);
 }
 
 }  // namespace

@@ -253,9 +253,7 @@ Status stop_in(OwnWorld& own) {
 
 }  // namespace
 
-namespace {
-
-Status start_or_count(const StartRequest& request) {
+Status start(const StartRequest& request) try {
     Library& lib = library();
     if (is_forked_child()) return not_running();
     if (OwnWorld* const own = current_own_world()) return start_in(*own, request);
@@ -273,9 +271,11 @@ Status start_or_count(const StartRequest& request) {
     else
         lib.jobs.fetch_sub(1, std::memory_order_relaxed);
     return started;
+} catch (const std::bad_alloc&) {
+    end_without_memory("npushmem_init");
 }
 
-Status stop_or_count() {
+Status stop() try {
     Library& lib = library();
     if (is_forked_child()) return not_running();
     if (OwnWorld* const own = current_own_world()) return stop_in(*own);
@@ -291,15 +291,9 @@ Status stop_or_count() {
     lib.runtime.reset();
     lib.jobs.fetch_sub(1, std::memory_order_relaxed);
     return finished;
+} catch (const std::bad_alloc&) {
+    end_without_memory("npushmem_finalize");
 }
-
-}  // namespace
-
-Status start(const StartRequest& request) {
-    return end_on_bad_alloc("npushmem_init", [&] { return start_or_count(request); });
-}
-
-Status stop() { return end_on_bad_alloc("npushmem_finalize", stop_or_count); }
 
 namespace {
 

@@ -34,18 +34,18 @@ void* report(const char* function, Result<void*> made) {
 // Checks that all PEs call the heap. (The heap compares the calls and their arguments itself.)
 Status same_call(Runtime& up) { return check_same_call(up.teams().living(), "npushmem_malloc or a related function"); }
 
-void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
-    return end_on_bad_alloc(function, [&]() -> void* {
-        Runtime* up = runtime_unnoted();
-        if (up == nullptr) return report(function, not_running());
-        const CollectiveCall in_progress(up->teams().world().calls(), function);
-        const Status same = bytes > 0 ? same_call(*up) : Status{};
-        if (!same.ok()) return report(function, same);
-        // Programs older than OpenSHMEM 1.2 may request different sizes on different PEs.
-        const bool may_differ = uses_openshmem_names() && !up->settings().check;
-        return report(function, up->collective_heap().allocate(call, bytes, alignment,
-                                                               may_differ ? Sizes::may_differ : Sizes::alike));
-    });
+void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::uint64_t alignment) try {
+    Runtime* up = runtime_unnoted();
+    if (up == nullptr) return report(function, not_running());
+    const CollectiveCall in_progress(up->teams().world().calls(), function);
+    const Status same = bytes > 0 ? same_call(*up) : Status{};
+    if (!same.ok()) return report(function, same);
+    // Programs older than OpenSHMEM 1.2 may request different sizes on different PEs.
+    const bool may_differ = uses_openshmem_names() && !up->settings().check;
+    return report(function, up->collective_heap().allocate(call, bytes, alignment,
+                                                           may_differ ? Sizes::may_differ : Sizes::alike));
+} catch (const std::bad_alloc&) {
+    end_without_memory(function);
 }
 
 }  // namespace
@@ -73,33 +73,31 @@ void* npushmem_malloc_with_hints(size_t bytes, long hints) {
     return allocate(__func__, HeapCall::malloc, bytes, huge ? huge_page_bytes : Allocator::default_alignment);
 }
 
-void npushmem_free(void* object) {
+void npushmem_free(void* object) try {
     if (object == nullptr) return;
-    const char* const function = __func__;
-    end_on_bad_alloc(function, [&] {
-        Runtime* up = runtime_unnoted();
-        if (up == nullptr) return fail(function, not_running());
-        const CollectiveCall in_progress(up->teams().world().calls(), function);
-        Status freed = same_call(*up);
-        if (freed.ok()) freed = up->collective_heap().free(object);
-        if (!freed.ok()) fail(function, with_remedy(freed));
-    });
+    Runtime* up = runtime_unnoted();
+    if (up == nullptr) return fail(__func__, not_running());
+    const CollectiveCall in_progress(up->teams().world().calls(), __func__);
+    Status freed = same_call(*up);
+    if (freed.ok()) freed = up->collective_heap().free(object);
+    if (!freed.ok()) fail(__func__, with_remedy(freed));
+} catch (const std::bad_alloc&) {
+    end_without_memory("npushmem_free");
 }
 
-void* npushmem_realloc(void* object, size_t bytes) {
+void* npushmem_realloc(void* object, size_t bytes) try {
     if (object == nullptr) return npushmem_malloc(bytes);
     if (bytes == 0) {
         npushmem_free(object);
         return nullptr;
     }
-    const char* const function = __func__;
-    return end_on_bad_alloc(function, [&] {
-        Runtime* up = runtime_unnoted();
-        if (up == nullptr) return report(function, not_running());
-        const CollectiveCall in_progress(up->teams().world().calls(), function);
-        const Status same = same_call(*up);
-        return report(function, same.ok() ? up->collective_heap().reallocate(object, bytes) : Result<void*>(same));
-    });
+    Runtime* up = runtime_unnoted();
+    if (up == nullptr) return report(__func__, not_running());
+    const CollectiveCall in_progress(up->teams().world().calls(), __func__);
+    const Status same = same_call(*up);
+    return report(__func__, same.ok() ? up->collective_heap().reallocate(object, bytes) : Result<void*>(same));
+} catch (const std::bad_alloc&) {
+    end_without_memory("npushmem_realloc");
 }
 
 void* npushmem_ptr(const void* object, int pe) {

@@ -42,18 +42,18 @@ inline Status check_layer(const npushmemx_moe& handle) {
 
 // Runs `action` on the handle's layer and keeps the text of its failure.
 template <class Action>
-int on_handle(const char* function, npushmemx_moe_t* handle, const Action& action) {
-    return end_on_bad_alloc(function, [&] {
-        if (handle == nullptr) return refuse(function, {Code::argument, "handle is NULL"});
-        const CurrentWorld in_world(*handle->world);
-        Status status = runtime() != nullptr ? check_layer(*handle) : not_running();
-        if (status.ok()) {
-            handle->team_layer->memory().begin_call(function);
-            status = action(handle->team_layer->layer());
-        }
-        handle->error = status.message();
-        return status.ok() ? 0 : refuse(function, status);
-    });
+int on_handle(const char* function, npushmemx_moe_t* handle, const Action& action) try {
+    if (handle == nullptr) return refuse(function, {Code::argument, "handle is NULL"});
+    const CurrentWorld in_world(*handle->world);
+    Status status = runtime() != nullptr ? check_layer(*handle) : not_running();
+    if (status.ok()) {
+        handle->team_layer->memory().begin_call(function);
+        status = action(handle->team_layer->layer());
+    }
+    handle->error = status.message();
+    return status.ok() ? 0 : refuse(function, status);
+} catch (const std::bad_alloc&) {
+    end_without_memory(function);
 }
 
 // Runs `action` on the layer, unless a call is in progress there.

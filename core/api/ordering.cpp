@@ -17,12 +17,12 @@ using namespace npushmem::api;
 namespace {
 
 template <class Call>
-void report_failure_of(const char* function, Runtime* up, Call&& call) {
-    end_on_bad_alloc(function, [&] {
-        const Status done = up != nullptr ? call(*up) : not_running();
-        if (!done.ok()) [[unlikely]]
-            fail(function, done);
-    });
+void report_failure_of(const char* function, Runtime* up, Call&& call) try {
+    const Status done = up != nullptr ? call(*up) : not_running();
+    if (!done.ok()) [[unlikely]]
+        fail(function, done);
+} catch (const std::bad_alloc&) {
+    end_without_memory(function);
 }
 
 template <class Call>

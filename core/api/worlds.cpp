@@ -11,6 +11,7 @@
 #include "core/api/access.hpp"
 #include "core/api/contexts.hpp"
 #include "core/api/library.hpp"
+#include "core/base/out_of_memory.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
@@ -127,14 +128,16 @@ Status context_of_world(npushmemx_world_t world, npushmem_ctx_t* ctx) {
 
 extern "C" {
 
-int npushmemx_world_create(const npushmemx_world_attr_t* attr, npushmemx_world_t* world) {
-    return end_on_bad_alloc(__func__, [&] { return report_code("npushmemx_world_create", create(attr, world)); });
+int npushmemx_world_create(const npushmemx_world_attr_t* attr, npushmemx_world_t* world) try {
+    return report_code(__func__, create(attr, world));
+} catch (const std::bad_alloc&) {
+    end_without_memory("npushmemx_world_create");
 }
 
-int npushmemx_world_destroy(npushmemx_world_t world) {
-    return end_on_bad_alloc(__func__, [&] {
-        return report_code("npushmemx_world_destroy", end_world(number_of(world), WorldEnd::finalize));
-    });
+int npushmemx_world_destroy(npushmemx_world_t world) try {
+    return report_code(__func__, end_world(number_of(world), WorldEnd::finalize));
+} catch (const std::bad_alloc&) {
+    end_without_memory("npushmemx_world_destroy");
 }
 
 int npushmemx_world_abort(npushmemx_world_t world) {

@@ -115,9 +115,10 @@ bool is_readable(const void* address, std::size_t bytes) {
 bool ReadableTexts::contain(const char* text) {
     for (std::size_t known = 0; known < max_text_bytes;) {
         const auto at = reinterpret_cast<std::uintptr_t>(text) + known;
-        const std::size_t piece = step - at % step;
-        if (at - at % step != known_page_ && !is_readable(text + known, piece)) return false;
-        known_page_ = at - at % step;
+        const std::uintptr_t page = at - at % step;
+        const std::size_t piece = page + step - at;
+        if (page != known_page_ && !is_readable(text + known, piece)) return false;
+        known_page_ = page;
         if (std::memchr(text + known, '\0', piece) != nullptr) return true;
         known += piece;
     }
