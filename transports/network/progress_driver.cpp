@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/network/progress_driver.hpp"
 
+#include <new>
 #include <thread>
 #include <utility>
+
+#include "core/base/out_of_memory.hpp"
 
 namespace npushmem::network {
 
@@ -23,12 +26,15 @@ bool ProgressDriver::drive() {
     return happened;
 }
 
-bool ProgressDriver::drive_once() {
+// Where no memory is left, events of peers that wait for them would be lost.
+bool ProgressDriver::drive_once() try {
     const bool happened = wire_->progress(listener_);
     if (lanes_.has_backlog()) lanes_.send_backlogs();
     // Last: ofi_rxm may receive while it sends.
     if (happened || wire_->traits().writes_silently) report_arrival();
     return happened;
+} catch (const std::bad_alloc&) {
+    end_without_memory("progress of a transport");
 }
 
 // Completions free room, but the thread may be waiting for arrivals only. Later completions wake it; this handles

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <random>
 #include <set>
@@ -224,6 +225,7 @@ public:
     }
     bool progress(network::WireListener& listener) override {
         const std::lock_guard guard(network_.lock_);
+        if (!has_memory) throw std::bad_alloc();
         if (steps_in_progress) (void)network_.step();
         complete_flushes();
         const auto completions = std::exchange(completions_, {});
@@ -261,6 +263,7 @@ public:
     std::vector<std::string> linked;       // the pairs
     bool keeps_forgotten = false;          // forget changes nothing, as with libraries that cannot cancel
     bool steps_in_progress = false;        // each progress also delivers something
+    bool has_memory = true;                // false: progress cannot allocate
     std::atomic<bool> always_busy{false};  // there is always more to do
     Code fail_with = Code::ok;             // every completion from now on
     int lose = -1;                         // the connection to this PE breaks

@@ -46,6 +46,19 @@ TEST(NetworkTransport, ServesPeersWhileItsProgramComputes) {
     EXPECT_EQ(world.word(1, 0), 9U);
 }
 
+TEST(NetworkTransportDeathTest, ProgressWithoutMemoryEndsTheProcess) {
+    ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+    World world(Delivery::in_order);
+    world.start();
+    const auto op = world.atomic(1, NPUSHMEM_ATOMIC_SET, 0, 9);
+    ASSERT_EQ(world.at(0).atomic(world.queue[0], op, nullptr), Code::ok);
+    world.wires[0]->has_memory = false;
+    EXPECT_EXIT((void)world.at(0).progress(), ::testing::ExitedWithCode(1),
+                "progress of a transport: .*cannot allocate private memory");
+    EXPECT_EXIT((void)world.at(0).quiet(world.queue[0]), ::testing::ExitedWithCode(1), "progress of a transport");
+    world.wires[0]->has_memory = true;
+}
+
 // Counts reports, those of the test's thread too, and finds a word in place at one of them. Outlives the world.
 struct Arrivals {
     World* world = nullptr;
