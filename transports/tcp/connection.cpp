@@ -108,9 +108,31 @@ void Connection::take_operations(Connection& other) {
 
 bool Connection::post(std::span<const std::byte> head, const Payload& payload) {
     if (!is_open() || sending_failed_ || refused_) return false;
-    if (!queue_.post(socket_, head, payload)) return fail_sending(queue_.error()), false;
+    if (goes_into_batch(head, payload))
+        queue_.add_to_batch(head, payload);
+    else if (!queue_.post(socket_, head, payload))
+        return fail_sending(queue_.error()), false;
     report_sent();
     return true;
+}
+
+bool Connection::goes_into_batch(std::span<const std::byte> head, const Payload& payload) {
+    const std::size_t bytes = payload.first.size() + payload.second.size();
+    if (!payload.may_wait || bytes > max_batched) return false;
+    if (std::exchange(last_progress_, owner_.progress_calls()) != owner_.progress_calls()) burst_ = 0;
+    if (++burst_ == 1) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - std::exchange(last_posted_, now) > max_gap_in_burst) burst_ = 1;
+    if (burst_ <= frames_before_batch) return false;
+    if (!queue_.has_room_in_batch(head.size() + bytes)) return false;
+    if (queue_.has_batch()) return now - batch_begin_ <= max_batch_age;
+    batch_begin_ = now;
+    return owner_.batch_begins(*this);
+}
+
+void Connection::send_batch() {
+    if (!is_open() || sending_failed_) return;
+    if (!queue_.send_batch(socket_)) fail_sending(queue_.error());
 }
 
 void Connection::report_sent() {
@@ -122,7 +144,7 @@ bool Connection::send_message(std::span<const std::byte> head, std::span<const s
     header.kind = FrameKind::message;
     header.bytes = head.size() + rest.size();
     has_operated_ = true;
-    return post(bytes_of(header), {head, rest});
+    return post(bytes_of(header), {.first = head, .second = rest, .may_wait = true});
 }
 
 bool Connection::write(const FrameHeader& header, const FrameSignal* signal, std::span<const std::byte> data,
@@ -132,12 +154,12 @@ bool Connection::write(const FrameHeader& header, const FrameSignal* signal, std
     std::memcpy(head.data(), &header, sizeof header);
     if (signal != nullptr) std::memcpy(head.data() + sizeof header, signal, sizeof *signal);
     return post(std::span(head).first(sizeof header + (signal != nullptr ? sizeof *signal : 0)),
-                {.first = data, .copied = copied, .context = &context});
+                {.first = data, .copied = copied, .may_wait = copied, .context = &context});
 }
 
 bool Connection::read(const FrameHeader& header, void* to, network::WireContext& context) {
     has_operated_ = true;
-    if (!post(bytes_of(header), {})) return false;
+    if (!post(bytes_of(header), {.may_wait = true})) return false;
     reads_.push_back({static_cast<std::byte*>(to), header.bytes, &context});
     return true;
 }
@@ -378,6 +400,7 @@ void Connection::fail_sending(int error) {
 void Connection::close(End end) {
     if (!is_open()) return;
     end_ = std::move(end);
+    if (!sending_failed_) (void)queue_.send_batch(socket_);
     unfinished_ = queue_.drop();
     for (const Read& read : reads_) unfinished_.push_back(read.context);
     reads_.clear();

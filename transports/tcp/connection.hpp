@@ -33,6 +33,10 @@ public:
     virtual void ended(Connection& connection, const Socket& socket) = 0;
     virtual void arrived(std::span<const std::byte> message) = 0;
     virtual void active(int pe) = 0;
+    // Returns how often the owner has let all connections make progress.
+    [[nodiscard]] virtual std::uint64_t progress_calls() const = 0;
+    // The connection begins a batch, if the owner returns true: it then calls send_batch() soon, whatever the PE does.
+    virtual bool batch_begins(Connection& connection) = 0;
     // An operation of this PE has ended.
     virtual void completed(network::WireContext& context, Code code, const std::string& why) = 0;
     [[nodiscard]] virtual const network::RegionTable& regions() const = 0;
@@ -42,6 +46,9 @@ public:
 // peer has welcomed it. Both PEs may send operations then, and answer those of the other. Where both do, the data of
 // one direction acknowledge those of the other: a segment for each acknowledgement alone takes as long as a small
 // message.
+//
+// In a burst of short frames, all but the first few form batches: the kernel takes as long for each call as for tens of
+// frames. A batch leaves with the next frame after max_batch_age, when it is full, or when its owner sends it.
 //
 // One thread. An ended connection has no socket; its owner destroys it later.
 class Connection {
@@ -64,7 +71,7 @@ public:
         return is_open() && queue_.has_operations() && !sending_failed_;
     }
     [[nodiscard]] bool must_write() const {
-        return is_open() && (!handshake_.empty() || (queue_.is_open() && !queue_.empty() && !sending_failed_));
+        return is_open() && (!handshake_.empty() || (queue_.is_open() && queue_.must_write() && !sending_failed_));
     }
     [[nodiscard]] bool has_room() const { return queue_.has_room() && reads_.size() < max_reads && !sending_failed_; }
     [[nodiscard]] std::chrono::steady_clock::time_point begin() const { return begin_; }
@@ -102,6 +109,7 @@ public:
                network::WireContext& context);
     bool read(const FrameHeader& header, void* to, network::WireContext& context);
     void send_goodbye();
+    void send_batch();
 
     // The socket may have become writable. True: it has connected, failed, or taken frames.
     bool flush();
@@ -116,6 +124,12 @@ private:
     static constexpr std::size_t max_reads = 1024;
     // Payloads up to this size are not handled before they are complete: aligned words are never torn.
     static constexpr std::size_t max_whole = 64;
+    // A burst has frames within this time of each other, and no call of progress() between them. The first ones are
+    // sent at once: a caller that waits for an answer sends no more.
+    static constexpr std::chrono::microseconds max_gap_in_burst{20};
+    static constexpr int frames_before_batch = 3;
+    static constexpr std::size_t max_batched = 1024;  // payload; longer ones take more time to copy than the call
+    static constexpr std::chrono::microseconds max_batch_age{20};
 
     struct Read {
         std::byte* to;
@@ -132,6 +146,8 @@ private:
     };
 
     bool post(std::span<const std::byte> head, const Payload& payload);
+    // Returns whether a frame that is posted now belongs into a batch.
+    bool goes_into_batch(std::span<const std::byte> head, const Payload& payload);
     void report_sent();
     // After a refusal nothing is sent any more: if both PEs have refused a write, each finds the end of the other.
     void finish_refusal();
@@ -167,6 +183,10 @@ private:
     bool refused_ = false;  // a write: all later frames are dropped, until the peer closes the connection
     std::uint32_t last_events_ = 0;
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+    std::uint64_t last_progress_ = 0;  // of the owner, before the last frame
+    int burst_ = 0;                    // its frames until now
+    std::chrono::steady_clock::time_point last_posted_;
+    std::chrono::steady_clock::time_point batch_begin_;
     std::deque<Read> reads_;  // in the order in which they are answered
     Bytes partial_;           // the beginning of a frame
     Arriving arriving_;

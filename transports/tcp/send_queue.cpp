@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <new>
 #include <utility>
+
+#include "core/base/out_of_memory.hpp"
 
 namespace npushmem::tcp {
 namespace {
@@ -33,8 +36,7 @@ bool SendQueue::post(const Socket& socket, std::span<const std::byte> head, cons
     std::size_t sent = 0;
     const std::size_t bytes = head.size() + payload.first.size() + payload.second.size();
     if (is_open_ && frames_.empty()) {
-        std::array<iovec, 3> parts{part(head), part(payload.first), part(payload.second)};
-        const ssize_t done = send_parts(socket, parts);
+        const ssize_t done = send_behind_batch(socket, {part(head), part(payload.first), part(payload.second)});
         if (done < 0) return error_ = static_cast<int>(-done), false;
         sent = static_cast<std::size_t>(done);
         if (sent == bytes) {
@@ -46,7 +48,33 @@ bool SendQueue::post(const Socket& socket, std::span<const std::byte> head, cons
     return true;
 }
 
-void SendQueue::keep(std::span<const std::byte> head, const Payload& payload, std::size_t sent) {
+ssize_t SendQueue::send_behind_batch(const Socket& socket, const std::array<iovec, 3>& parts) {
+    std::array<iovec, 4> all{part(batch_), parts[0], parts[1], parts[2]};
+    const ssize_t done = send_parts(socket, std::span(all).subspan(batch_.empty() ? 1 : 0));
+    if (done < 0) return done;
+    const std::size_t of_batch = std::min(static_cast<std::size_t>(done), batch_.size());
+    if (of_batch < batch_.size()) keep({}, {.first = std::span(batch_).subspan(of_batch)}, 0);
+    batch_.clear();
+    return done - static_cast<ssize_t>(of_batch);
+}
+
+bool SendQueue::send_batch(const Socket& socket) {
+    if (batch_.empty()) return true;
+    const ssize_t done = send_behind_batch(socket, {});
+    batch_ = {};  // few connections have one at a time
+    if (done < 0) error_ = static_cast<int>(-done);
+    return done >= 0;
+}
+
+void SendQueue::add_to_batch(std::span<const std::byte> head, const Payload& payload) {
+    if (batch_.empty()) batch_.reserve(max_batch_bytes);
+    for (const auto& bytes : {head, payload.first, payload.second})
+        batch_.insert(batch_.end(), bytes.begin(), bytes.end());
+    if (payload.context != nullptr) sent_.push_back(payload.context);
+}
+
+// Part of the frame may have been sent: nothing could follow it.
+void SendQueue::keep(std::span<const std::byte> head, const Payload& payload, std::size_t sent) try {
     Frame& frame = frames_.emplace_back();
     std::ranges::copy(head, frame.head.begin());
     frame.head_bytes = head.size();
@@ -62,6 +90,8 @@ void SendQueue::keep(std::span<const std::byte> head, const Payload& payload, st
     frame.copy.insert(frame.copy.end(), payload.second.begin(), payload.second.end());
     frame.data = frame.copy;
     copied_bytes_ += frame.copy.size();
+} catch (const std::bad_alloc&) {
+    end_without_memory("a send of the transport tcp");
 }
 
 bool SendQueue::flush(const Socket& socket, bool& moved) {
@@ -108,6 +138,7 @@ std::vector<network::WireContext*> SendQueue::drop() {
     for (const Frame& frame : frames_)
         if (frame.context != nullptr) unsent.push_back(frame.context);
     frames_.clear();
+    batch_ = {};
     copied_bytes_ = answers_ = 0;
     return unsent;
 }

@@ -6,6 +6,8 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -33,6 +35,8 @@ constexpr std::size_t max_foreign = 256;
 constexpr std::chrono::seconds max_silence{30};
 constexpr std::chrono::seconds max_deferral{1};
 constexpr std::uint64_t listener_key = 0;  // of the poller; other keys are addresses of connections
+constexpr std::uint64_t timer_key = 1;
+constexpr std::chrono::microseconds max_batch_delay{200};
 
 std::uint64_t key_of(const Connection& connection) { return reinterpret_cast<std::uintptr_t>(&connection); }
 
@@ -59,13 +63,15 @@ std::span<const std::byte> data_of(const void* from, std::uint64_t bytes) {
 
 }  // namespace
 
-TcpWire::TcpWire(int my_pe, int npes, std::uint32_t lanes)
+TcpWire::TcpWire(int my_pe, int npes, std::uint32_t lanes, bool has_thread)
     : my_pe_(my_pe),
       peers_(static_cast<std::size_t>(npes)),
-      max_unknown_(static_cast<std::size_t>(npes) * lanes + max_foreign) {}
+      max_unknown_(static_cast<std::size_t>(npes) * lanes + max_foreign),
+      has_thread_(has_thread) {}
 
-Result<std::unique_ptr<network::Wire>> TcpWire::open(const Address& where, int my_pe, int npes, std::uint32_t lanes) {
-    std::unique_ptr<TcpWire> wire(new TcpWire(my_pe, npes, lanes));
+Result<std::unique_ptr<network::Wire>> TcpWire::open(const Address& where, int my_pe, int npes, std::uint32_t lanes,
+                                                     bool has_thread) {
+    std::unique_ptr<TcpWire> wire(new TcpWire(my_pe, npes, lanes, has_thread));
     if (Status s = wire->listen(where); !s.ok()) return s;
     return std::unique_ptr<network::Wire>(std::move(wire));
 }
@@ -297,6 +303,7 @@ void TcpWire::ended(Connection& connection, const Socket& socket) {
     const LaneId lane_id = connection.lane_id();
     poller_.remove(socket.fd());
     if (last_receiver_ == &connection) last_receiver_ = nullptr;
+    std::erase(batching_, &connection);
     if (lane_id.pe >= 0 && peer(lane_id.pe).opened == &connection) peer(lane_id.pe).opened = nullptr;
     if (lane_id.pe < 0) --unknown_;
     if (connection_of(lane_id) == &connection) {
@@ -382,6 +389,11 @@ bool TcpWire::has_room_for_unknown() {
 
 bool TcpWire::serve(const Poller::Event& event) {
     if (event.key == listener_key) return accept_all();
+    if (event.key == timer_key) {  // progress() has sent the batches
+        std::uint64_t times = 0;
+        (void)!::read(timer_.get(), &times, sizeof times);
+        return false;
+    }
     // NOLINTNEXTLINE(performance-no-int-to-ptr): as given to the poller
     Connection& connection = *reinterpret_cast<Connection*>(event.key);
     bool happened = false;
@@ -398,8 +410,37 @@ bool TcpWire::receive(Connection& connection) {
     return happened;
 }
 
+// Without a later call of the PE, the timer wakes the progress thread, which calls progress().
+bool TcpWire::batch_begins(Connection& connection) {
+    if (!has_thread_ || (!timer_.valid() && !open_timer())) return false;
+    if (const auto now = Clock::now(); timer_at_ < now + max_batch_delay / 2) {
+        const itimerspec once{.it_interval = {}, .it_value = {0, std::chrono::nanoseconds(max_batch_delay).count()}};
+        if (::timerfd_settime(timer_.get(), 0, &once, nullptr) != 0) return false;
+        timer_at_ = now + max_batch_delay;
+    }
+    if (std::ranges::find(batching_, &connection) == batching_.end()) batching_.push_back(&connection);
+    return true;
+}
+
+bool TcpWire::open_timer() {
+    FileDescriptor timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (!timer.valid() || !poller_.watch(timer.get(), timer_key).ok()) return false;
+    timer_ = std::move(timer);
+    return true;
+}
+
+void TcpWire::send_batches() {
+    if (batching_.empty()) return;
+    for (Connection* each : std::exchange(batching_, {})) {
+        each->send_batch();
+        update_interest(*each);
+    }
+}
+
 bool TcpWire::progress(network::WireListener& listener) {
     listener_ = &listener;
+    ++progress_calls_;
+    send_batches();
     bool happened = false;
     if (last_receiver_ != nullptr && !std::exchange(polls_next_, !polls_next_)) {
         happened = receive(*last_receiver_);
@@ -408,6 +449,7 @@ bool TcpWire::progress(network::WireListener& listener) {
         for (const Poller::Event& event : poller_.wait(0)) happened = serve(event) || happened;
     }
     if (!accepts_) happened = accept_all() || happened;
+    send_batches();  // of answers
     happened = report(listener) || happened;
     ended_.clear();
     listener_ = nullptr;

@@ -26,8 +26,10 @@ namespace npushmem::tcp {
 class TcpWire final : public network::Wire, private ConnectionOwner {
 public:
     // Listens on this address; port 0: the kernel chooses. `npes`: peers are 0 to npes - 1. `lanes`: the maximum per
-    // peer.
-    static Result<std::unique_ptr<network::Wire>> open(const Address& where, int my_pe, int npes, std::uint32_t lanes);
+    // peer. `has_thread`: a thread calls progress() when the descriptor is readable, so that short frames may wait for
+    // each other.
+    static Result<std::unique_ptr<network::Wire>> open(const Address& where, int my_pe, int npes, std::uint32_t lanes,
+                                                       bool has_thread);
     ~TcpWire() override;
 
     Result<Bytes> address() override;
@@ -83,7 +85,7 @@ private:
         Clock::time_point deadline;
     };
 
-    TcpWire(int my_pe, int npes, std::uint32_t lanes);
+    TcpWire(int my_pe, int npes, std::uint32_t lanes, bool has_thread);
     Status listen(const Address& where);
     [[nodiscard]] static Result<PeerAddress> decode(int pe, std::span<const std::byte> address);
 
@@ -108,6 +110,8 @@ private:
     bool has_room_for_unknown();
     bool serve(const Poller::Event& event);
     bool receive(Connection& connection);
+    bool open_timer();
+    void send_batches();
     bool report(network::WireListener& listener);
     [[nodiscard]] bool can_report(const Loss& loss) const;
     [[nodiscard]] std::vector<Loss>::iterator next_loss();
@@ -119,6 +123,8 @@ private:
     // Moves the connection where nobody finds it, and records the loss of one that carries operations of this PE.
     void ended(Connection& connection, const Socket& socket) override;
     void active(int pe) override { listener_->active(pe); }
+    [[nodiscard]] std::uint64_t progress_calls() const override { return progress_calls_; }
+    bool batch_begins(Connection& connection) override;
     void arrived(std::span<const std::byte> message) override { listener_->arrived(message); }
     void completed(network::WireContext& context, Code code, const std::string& why) override {
         completions_.push_back({&context, code, why});
@@ -136,11 +142,16 @@ private:
     bool accepts_ = true;             // false: there was no descriptor or no room for a connection
     std::size_t unknown_ = 0;         // incoming connections without a handshake
     std::size_t max_unknown_;
+    std::uint64_t progress_calls_ = 0;
     std::uint64_t round_ = 0;  // of the poller, in progress
     // Most often it receives next. Reading it at once takes less time than asking the poller first, so every second
     // call of progress does.
     Connection* last_receiver_ = nullptr;
     bool polls_next_ = true;
+    bool has_thread_;
+    FileDescriptor timer_;        // opened for the first batch
+    Clock::time_point timer_at_;  // when it expires
+    std::vector<Connection*> batching_;
     network::RegionTable regions_;
     std::vector<Completion> completions_;
     std::vector<Loss> losses_;

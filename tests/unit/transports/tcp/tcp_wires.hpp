@@ -20,7 +20,7 @@ namespace npushmem::tcp {
 inline Address loopback() { return Address::parse("127.0.0.1", 0).value(); }
 
 inline fakes::WirePair::Open open_in_turn() {
-    return [pe = 0]() mutable { return TcpWire::open(loopback(), pe++, 2, 1); };
+    return [pe = 0]() mutable { return TcpWire::open(loopback(), pe++, 2, 1, true); };
 }
 
 // More than the sockets of both sides take.
