@@ -405,7 +405,10 @@ bool TcpWire::serve(const Poller::Event& event) {
 
 bool TcpWire::receive(Connection& connection) {
     const bool happened = connection.receive({scratch_.get(), scratch_bytes});
-    if (happened && connection.is_open()) last_receiver_ = &connection;
+    if (happened && connection.is_open()) {
+        calls_per_poll_ = last_receiver_ == &connection ? 4 : 2;
+        last_receiver_ = &connection;
+    }
     update_interest(connection);
     return happened;
 }
@@ -442,7 +445,7 @@ bool TcpWire::progress(network::WireListener& listener) {
     ++progress_calls_;
     send_batches();
     bool happened = false;
-    if (last_receiver_ != nullptr && !std::exchange(polls_next_, !polls_next_)) {
+    if (last_receiver_ != nullptr && progress_calls_ % calls_per_poll_ != 0) {
         happened = receive(*last_receiver_);
     } else {
         ++round_;

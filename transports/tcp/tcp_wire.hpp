@@ -144,10 +144,10 @@ private:
     std::size_t max_unknown_;
     std::uint64_t progress_calls_ = 0;
     std::uint64_t round_ = 0;  // of the poller, in progress
-    // Most often it receives next. Reading it at once takes less time than asking the poller first, so every second
-    // call of progress does.
+    // Most often it receives next. Reading it at once takes less time than asking the poller first, which only some
+    // calls of progress do: fewer while it is the only one that receives.
     Connection* last_receiver_ = nullptr;
-    bool polls_next_ = true;
+    std::uint64_t calls_per_poll_ = 2;
     bool has_thread_;
     FileDescriptor timer_;        // opened for the first batch
     Clock::time_point timer_at_;  // when it expires
