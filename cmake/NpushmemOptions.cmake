@@ -5,6 +5,7 @@ option(NPUSHMEM_BUILD_TESTING_KIT "Build npushmem::testing and the contract prog
 option(NPUSHMEM_BUILD_BENCH "Build npushmem-perf and the benchmarks" ON)
 option(NPUSHMEM_WERROR "Treat warnings as errors" OFF)
 option(NPUSHMEM_UNITY_BUILD "Compile the files of a folder in groups: half of the time, but a missing #include is not seen" OFF)
+option(NPUSHMEM_ORDER_START "Put the functions that a start calls next to each other; valgrind names no file and line of these" ON)
 set(NPUSHMEM_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=<value>; empty for none")
 option(NPUSHMEM_FUZZ "Link the fuzz targets with libFuzzer, which needs clang: the preset fuzz" OFF)
 option(NPUSHMEM_SANITIZE_LIGHTLY "Without the checks of undefined behaviour that cost half of the compile time" OFF)

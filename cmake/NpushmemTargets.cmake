@@ -19,6 +19,30 @@ function(npushmem_minimal_rpath target)
   set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${arg_FOLDERS}")
 endfunction()
 
+# npushmem_order_start(<target>) puts the functions that a start calls (cmake/start-order/<target>.txt) next to each other in the
+# target's file, in a section .text.start: a process maps and touches fewer pages.
+include(CheckLinkerFlag)
+function(npushmem_start_script file functions)
+  list(TRANSFORM functions REPLACE "(.+)" "    *(.text.\\1)")
+  list(JOIN functions "\n" sections)
+  file(CONFIGURE OUTPUT "${file}" CONTENT "SECTIONS\n{\n  .text.start :\n  {\n@sections@\n  }\n}\nINSERT BEFORE .text;\n" @ONLY)
+endfunction()
+if(NPUSHMEM_ORDER_START AND NOT NPUSHMEM_SANITIZE)
+  npushmem_start_script("${CMAKE_BINARY_DIR}/start-order-check.ld" none)
+  check_linker_flag(CXX "LINKER:-T,${CMAKE_BINARY_DIR}/start-order-check.ld" NPUSHMEM_LINKER_ORDERS) # GNU ld and lld do
+endif()
+function(npushmem_order_start target)
+  set(script "${CMAKE_CURRENT_BINARY_DIR}/${target}-start.ld")
+  set(list "${PROJECT_SOURCE_DIR}/cmake/start-order/${target}.txt")
+  if(NPUSHMEM_ORDER_START AND NPUSHMEM_LINKER_ORDERS AND NOT NPUSHMEM_SANITIZE)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${list}")
+    file(STRINGS "${list}" functions REGEX "^[^#]")
+    npushmem_start_script("${script}" "${functions}")
+    target_link_options(${target} PRIVATE "LINKER:-T,${script}")
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${script}")
+  endif()
+endfunction()
+
 # npushmem_add_plugin_file(<target>) defines a file of plugins, without plugins yet. For WITHIN (below) the caller defines
 # the INTERFACE library <target>_unit, which gets the archives of the plugins.
 function(npushmem_add_plugin_file target)
