@@ -37,8 +37,8 @@ NetworkTransport::~NetworkTransport() {
         if (!driver_.drive()) std::this_thread::sleep_for(pause);
     // Linux resets a connection that is closed with unread data, and discards what is under way to the peer.
     constexpr int max_rounds = 64;
-    for (int i = 0; i < max_rounds && driver_.drive(); ++i) {
-    }
+    constexpr int max_idle = 4;  // a call may look at one of several connections
+    for (int i = 0, idle = 0; i < max_rounds && idle < max_idle; ++i) idle = driver_.drive() ? 0 : idle + 1;
     wire_.reset();  // it reports nothing afterwards
 }
 

@@ -11,9 +11,9 @@ namespace npushmem::network {
 
 Status ProgressDriver::start_thread(std::function<void()> on_tick, std::chrono::milliseconds tick) {
     if (thread_) return {};
-    auto started =
-        ProgressThread::start({[this] { return drive_for_thread(); },
-                               [this] { return driven_.load(std::memory_order_relaxed); }, std::move(on_tick), tick});
+    auto started = ProgressThread::start({[this] { return drive_for_thread(); },
+                                          [this] { return driven_.load(std::memory_order_relaxed); },
+                                          std::move(on_tick), tick, wire_->alarm()});
     if (!started.ok()) return started.status();
     thread_ = std::move(started).value();
     return {};

@@ -187,6 +187,8 @@ public:
     virtual bool progress(WireListener& listener) = 0;
     // A descriptor that is readable when progress has work; -1: there is none.
     [[nodiscard]] virtual int descriptor() const { return -1; }
+    // A descriptor that is readable when a thread must call progress soon, even if other threads do; -1: there is none.
+    [[nodiscard]] virtual int alarm() const { return -1; }
     // Prepares to wait for the descriptor. False: call progress first. `what` names the events that must wake the
     // waiting thread: arrivals from peers, and optionally completions. A wire may wake it for others, and does while it
     // has accepted work that it has not posted completely.

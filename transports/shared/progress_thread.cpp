@@ -69,8 +69,11 @@ ProgressThread::~ProgressThread() {
 }
 
 bool ProgressThread::wait(int descriptor, std::chrono::milliseconds longest) {
-    std::array<pollfd, 2> wanted{pollfd{stop_, POLLIN, 0}, pollfd{descriptor, POLLIN, 0}};
-    (void)::poll(wanted.data(), descriptor >= 0 ? 2 : 1, static_cast<int>(longest.count()));
+    // Negative descriptors count for nothing.
+    std::array<pollfd, 3> wanted{pollfd{stop_, POLLIN, 0}, pollfd{work_.alarm, POLLIN, 0},
+                                 pollfd{descriptor, POLLIN, 0}};
+    (void)::poll(wanted.data(), wanted.size(), static_cast<int>(longest.count()));
+    alarmed_ = wanted[1].revents != 0;
     return wanted[0].revents == 0;
 }
 
@@ -84,7 +87,7 @@ void ProgressThread::run() {
             work_.tick();
             next_tick = Clock::now() + work_.tick_length;
         }
-        if (others.busy(work_.driven_by_others(), std::exchange(slept, false))) {
+        if (others.busy(work_.driven_by_others(), std::exchange(slept, false)) && !alarmed_) {
             going_on = wait(wait_briefly, brief_wait);
             continue;
         }

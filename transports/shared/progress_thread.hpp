@@ -33,6 +33,8 @@ public:
         std::function<std::uint64_t()> driven_by_others;
         std::function<void()> tick;  // every tick_length
         std::chrono::milliseconds tick_length;
+        // A descriptor that becomes readable when the thread must drive even if others do; -1: there is none.
+        int alarm = -1;
     };
 
     static Result<std::unique_ptr<ProgressThread>> start(Work work);
@@ -48,6 +50,7 @@ private:
 
     Work work_;
     int stop_;  // an eventfd, readable when the thread must stop
+    bool alarmed_ = false;
     std::thread thread_;
 };
 

@@ -118,11 +118,12 @@ bool Connection::post(std::span<const std::byte> head, const Payload& payload) {
 
 bool Connection::goes_into_batch(std::span<const std::byte> head, const Payload& payload) {
     const std::size_t bytes = payload.first.size() + payload.second.size();
-    if (!payload.may_wait || bytes > max_batched) return false;
+    const std::chrono::microseconds max_gap = owner_.max_gap();
+    if (!payload.may_wait || bytes > max_batched || max_gap.count() == 0) return false;
     if (std::exchange(last_progress_, owner_.progress_calls()) != owner_.progress_calls()) burst_ = 0;
     if (++burst_ == 1) return false;
     const auto now = std::chrono::steady_clock::now();
-    if (now - std::exchange(last_posted_, now) > max_gap_in_burst) burst_ = 1;
+    if (now - std::exchange(last_posted_, now) > max_gap) burst_ = 1;
     if (burst_ <= frames_before_batch) return false;
     if (!queue_.has_room_in_batch(head.size() + bytes)) return false;
     if (queue_.has_batch()) return now - batch_begin_ <= max_batch_age;

@@ -35,6 +35,8 @@ public:
     virtual void active(int pe) = 0;
     // Returns how often the owner has let all connections make progress.
     [[nodiscard]] virtual std::uint64_t progress_calls() const = 0;
+    // The frames of a burst follow each other within this time; 0: there are no bursts.
+    [[nodiscard]] virtual std::chrono::microseconds max_gap() const = 0;
     // The connection begins a batch, if the owner returns true: it then calls send_batch() soon, whatever the PE does.
     virtual bool batch_begins(Connection& connection) = 0;
     // An operation of this PE has ended.
@@ -110,6 +112,10 @@ public:
     bool read(const FrameHeader& header, void* to, network::WireContext& context);
     void send_goodbye();
     void send_batch();
+    // Returns whether there is a batch that began before then.
+    [[nodiscard]] bool has_batch_before(std::chrono::steady_clock::time_point then) const {
+        return queue_.has_batch() && batch_begin_ < then;
+    }
 
     // The socket may have become writable. True: it has connected, failed, or taken frames.
     bool flush();
@@ -124,9 +130,8 @@ private:
     static constexpr std::size_t max_reads = 1024;
     // Payloads up to this size are not handled before they are complete: aligned words are never torn.
     static constexpr std::size_t max_whole = 64;
-    // A burst has frames within this time of each other, and no call of progress() between them. The first ones are
-    // sent at once: a caller that waits for an answer sends no more.
-    static constexpr std::chrono::microseconds max_gap_in_burst{20};
+    // The first frames of a burst are sent at once: a caller that waits for an answer sends no more. A call of progress
+    // ends a burst.
     static constexpr int frames_before_batch = 3;
     static constexpr std::size_t max_batched = 1024;  // payload; longer ones take more time to copy than the call
     static constexpr std::chrono::microseconds max_batch_age{20};

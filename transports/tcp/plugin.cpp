@@ -29,8 +29,8 @@ Result<std::unique_ptr<Transport>> TcpTransport::open(const Host& host, const np
     if (!settings.ok()) return settings.status();
     const auto where = own_address(host);
     if (!where.ok()) return where.status();
-    auto wire =
-        tcp::TcpWire::open(where.value(), params.pe, params.npes, settings.value().lanes, settings.value().thread);
+    auto wire = tcp::TcpWire::open(where.value(), params.pe, params.npes, settings.value().lanes,
+                                   settings.value().thread ? tcp::TcpWire::usual_gap : std::chrono::microseconds{0});
     if (!wire.ok()) return wire.status();
     return std::unique_ptr<Transport>(
         std::make_unique<TcpTransport>(host, params, std::move(wire).value(), settings.value()));

@@ -59,7 +59,7 @@ ssize_t SendQueue::send_behind_batch(const Socket& socket, const std::array<iove
 }
 
 bool SendQueue::send_batch(const Socket& socket) {
-    if (batch_.empty()) return true;
+    if (batch_.empty()) return batch_ = {}, true;
     const ssize_t done = send_behind_batch(socket, {});
     batch_ = {};  // few connections have one at a time
     if (done < 0) error_ = static_cast<int>(-done);

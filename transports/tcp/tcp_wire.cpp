@@ -36,7 +36,9 @@ constexpr std::chrono::seconds max_silence{30};
 constexpr std::chrono::seconds max_deferral{1};
 constexpr std::uint64_t listener_key = 0;  // of the poller; other keys are addresses of connections
 constexpr std::uint64_t timer_key = 1;
-constexpr std::chrono::microseconds max_batch_delay{200};
+constexpr std::chrono::microseconds max_batch_delay{200};  // of the timer; another 100 us if a burst moves it
+// The caller makes progress before it posts more: operations that have ended keep memory until then.
+constexpr std::size_t max_completions = 4096;
 
 std::uint64_t key_of(const Connection& connection) { return reinterpret_cast<std::uintptr_t>(&connection); }
 
@@ -63,15 +65,15 @@ std::span<const std::byte> data_of(const void* from, std::uint64_t bytes) {
 
 }  // namespace
 
-TcpWire::TcpWire(int my_pe, int npes, std::uint32_t lanes, bool has_thread)
+TcpWire::TcpWire(int my_pe, int npes, std::uint32_t lanes, std::chrono::microseconds max_gap)
     : my_pe_(my_pe),
       peers_(static_cast<std::size_t>(npes)),
       max_unknown_(static_cast<std::size_t>(npes) * lanes + max_foreign),
-      has_thread_(has_thread) {}
+      max_gap_(max_gap) {}
 
 Result<std::unique_ptr<network::Wire>> TcpWire::open(const Address& where, int my_pe, int npes, std::uint32_t lanes,
-                                                     bool has_thread) {
-    std::unique_ptr<TcpWire> wire(new TcpWire(my_pe, npes, lanes, has_thread));
+                                                     std::chrono::microseconds max_gap) {
+    std::unique_ptr<TcpWire> wire(new TcpWire(my_pe, npes, lanes, max_gap));
     if (Status s = wire->listen(where); !s.ok()) return s;
     return std::unique_ptr<network::Wire>(std::move(wire));
 }
@@ -97,6 +99,8 @@ Status TcpWire::listen(const Address& where) {
     traits_.arrives_in_progress = true;
     traits_.latency_ns = network::tcp_latency_ns;
     traits_.bytes_per_second = network::tcp_bytes_per_second;
+    if (max_gap_.count() != 0)
+        if (Status s = open_timer(); !s.ok()) return s;
     return poller_.watch(listener_socket_.fd(), listener_key);
 }
 
@@ -182,7 +186,7 @@ Connection* TcpWire::outgoing(LaneId lane_id, Code& code) {
     if (connection == nullptr) connection = opened_by_peer(lane_id);
     if (connection == nullptr)
         if (const Code connected = connect(lane_id); connected != Code::ok) return code = connected, nullptr;
-    return connection->has_room() ? connection : nullptr;
+    return connection->has_room() && completions_.size() < max_completions ? connection : nullptr;
 }
 
 Connection* TcpWire::opened_by_peer(LaneId lane_id) const {
@@ -413,22 +417,23 @@ bool TcpWire::receive(Connection& connection) {
     return happened;
 }
 
-// Without a later call of the PE, the timer wakes the progress thread, which calls progress().
+Status TcpWire::open_timer() {
+    timer_ = FileDescriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (!timer_.valid()) return {Code::system, fmt::format("cannot create a timer: {}", std::strerror(errno))};
+    return poller_.watch(timer_.get(), timer_key);
+}
+
+// Without a later call of the PE, the timer wakes the progress thread, which calls progress(). A burst moves the timer,
+// so that it does not wake the thread, but not where an older batch waits for it.
 bool TcpWire::batch_begins(Connection& connection) {
-    if (!has_thread_ || (!timer_.valid() && !open_timer())) return false;
-    if (const auto now = Clock::now(); timer_at_ < now + max_batch_delay / 2) {
+    const auto now = Clock::now();
+    const auto is_older = [&](const Connection* each) { return each->has_batch_before(now - max_batch_delay / 2); };
+    if (timer_at_ < now + max_batch_delay / 2 && std::ranges::none_of(batching_, is_older)) {
         const itimerspec once{.it_interval = {}, .it_value = {0, std::chrono::nanoseconds(max_batch_delay).count()}};
         if (::timerfd_settime(timer_.get(), 0, &once, nullptr) != 0) return false;
         timer_at_ = now + max_batch_delay;
     }
     if (std::ranges::find(batching_, &connection) == batching_.end()) batching_.push_back(&connection);
-    return true;
-}
-
-bool TcpWire::open_timer() {
-    FileDescriptor timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (!timer.valid() || !poller_.watch(timer.get(), timer_key).ok()) return false;
-    timer_ = std::move(timer);
     return true;
 }
 
@@ -445,14 +450,14 @@ bool TcpWire::progress(network::WireListener& listener) {
     ++progress_calls_;
     send_batches();
     bool happened = false;
-    if (last_receiver_ != nullptr && progress_calls_ % calls_per_poll_ != 0) {
+    if (last_receiver_ != nullptr && !last_receiver_->must_write() && progress_calls_ % calls_per_poll_ != 0) {
         happened = receive(*last_receiver_);
     } else {
         ++round_;
         for (const Poller::Event& event : poller_.wait(0)) happened = serve(event) || happened;
     }
     if (!accepts_) happened = accept_all() || happened;
-    send_batches();  // of answers
+    send_batches();  // of messages that handlers have sent
     happened = report(listener) || happened;
     ended_.clear();
     listener_ = nullptr;

@@ -26,10 +26,11 @@ namespace npushmem::tcp {
 class TcpWire final : public network::Wire, private ConnectionOwner {
 public:
     // Listens on this address; port 0: the kernel chooses. `npes`: peers are 0 to npes - 1. `lanes`: the maximum per
-    // peer. `has_thread`: a thread calls progress() when the descriptor is readable, so that short frames may wait for
-    // each other.
+    // peer. Short frames that follow each other within `max_gap` may wait for each other. 0: none does, as no thread
+    // calls progress() when alarm() is readable.
     static Result<std::unique_ptr<network::Wire>> open(const Address& where, int my_pe, int npes, std::uint32_t lanes,
-                                                       bool has_thread);
+                                                       std::chrono::microseconds max_gap);
+    static constexpr std::chrono::microseconds usual_gap{20};
     ~TcpWire() override;
 
     Result<Bytes> address() override;
@@ -54,6 +55,7 @@ public:
 
     bool progress(network::WireListener& listener) override;
     [[nodiscard]] int descriptor() const override { return poller_.fd(); }
+    [[nodiscard]] int alarm() const override { return timer_.get(); }
     bool prepare_to_wait(network::WakeEvents what) override;
 
 private:
@@ -85,7 +87,7 @@ private:
         Clock::time_point deadline;
     };
 
-    TcpWire(int my_pe, int npes, std::uint32_t lanes, bool has_thread);
+    TcpWire(int my_pe, int npes, std::uint32_t lanes, std::chrono::microseconds max_gap);
     Status listen(const Address& where);
     [[nodiscard]] static Result<PeerAddress> decode(int pe, std::span<const std::byte> address);
 
@@ -110,7 +112,7 @@ private:
     bool has_room_for_unknown();
     bool serve(const Poller::Event& event);
     bool receive(Connection& connection);
-    bool open_timer();
+    Status open_timer();
     void send_batches();
     bool report(network::WireListener& listener);
     [[nodiscard]] bool can_report(const Loss& loss) const;
@@ -124,6 +126,7 @@ private:
     void ended(Connection& connection, const Socket& socket) override;
     void active(int pe) override { listener_->active(pe); }
     [[nodiscard]] std::uint64_t progress_calls() const override { return progress_calls_; }
+    [[nodiscard]] std::chrono::microseconds max_gap() const override { return max_gap_; }
     bool batch_begins(Connection& connection) override;
     void arrived(std::span<const std::byte> message) override { listener_->arrived(message); }
     void completed(network::WireContext& context, Code code, const std::string& why) override {
@@ -148,8 +151,8 @@ private:
     // calls of progress do: fewer while it is the only one that receives.
     Connection* last_receiver_ = nullptr;
     std::uint64_t calls_per_poll_ = 2;
-    bool has_thread_;
-    FileDescriptor timer_;        // opened for the first batch
+    std::chrono::microseconds max_gap_;
+    FileDescriptor timer_;        // invalid without bursts
     Clock::time_point timer_at_;  // when it expires
     std::vector<Connection*> batching_;
     network::RegionTable regions_;

@@ -89,6 +89,20 @@ TEST(ProgressThread, DrivesBesideAProgramThatDrivesRarely) {
     driven.wait_until([](const Driven& d) { return d.drives_ > 2; });
 }
 
+TEST(ProgressThread, DrivesAtAnAlarmBesideAProgramThatDrivesOften) {
+    const int alarm = ::eventfd(1, EFD_CLOEXEC);
+    ASSERT_GE(alarm, 0);
+    Driven driven(often);
+    ProgressThread::Work work = driven.work();
+    work.alarm = alarm;
+    {
+        const auto thread = ProgressThread::start(std::move(work));
+        ASSERT_TRUE(thread.ok());
+        driven.wait_until([](const Driven& d) { return d.drives_ > 5; });
+    }
+    ::close(alarm);
+}
+
 TEST(ProgressThread, SleepsWhileTheProgramDrivesOften) {
     Driven driven(often);
     const auto thread = ProgressThread::start(driven.work());

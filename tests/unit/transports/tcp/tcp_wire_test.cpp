@@ -334,7 +334,7 @@ TEST_F(TcpWires, ARefusalOnOneLaneLeavesTheLaneOfThePeerAlone) {
 }
 
 TEST(TcpWire, AnAddressThatThisHostLacksIsNamed) {
-    const auto wire = TcpWire::open(Address::parse("192.0.2.1", 0).value(), 0, 2, 1, true);
+    const auto wire = TcpWire::open(Address::parse("192.0.2.1", 0).value(), 0, 2, 1, TcpWire::usual_gap);
     ASSERT_FALSE(wire.ok());
     EXPECT_THAT(wire.status().message(), AllOf(HasSubstr("192.0.2.1"), HasSubstr("Cannot assign")));
 }

@@ -19,8 +19,8 @@ namespace npushmem::tcp {
 
 inline Address loopback() { return Address::parse("127.0.0.1", 0).value(); }
 
-inline fakes::WirePair::Open open_in_turn() {
-    return [pe = 0]() mutable { return TcpWire::open(loopback(), pe++, 2, 1, true); };
+inline fakes::WirePair::Open open_in_turn(std::chrono::microseconds max_gap = TcpWire::usual_gap) {
+    return [max_gap, pe = 0]() mutable { return TcpWire::open(loopback(), pe++, 2, 1, max_gap); };
 }
 
 // More than the sockets of both sides take.
@@ -28,6 +28,8 @@ inline constexpr std::size_t much = std::size_t{32} << 20;
 
 class TcpWires : public ::testing::Test {
 protected:
+    explicit TcpWires(std::chrono::microseconds max_gap = TcpWire::usual_gap) : pair(open_in_turn(max_gap)) {}
+
     // A place in more memory of PE 1.
     network::RemoteAddress place_in(std::vector<std::byte>& memory) {
         const auto registered = pair.wires[1]->register_memory(memory.data(), memory.size());
@@ -77,7 +79,7 @@ protected:
 
     std::array<std::uint64_t, 8> words_of_pe_0{11, 12};
     std::uint64_t key_of_pe_0 = 0;
-    fakes::WirePair pair{open_in_turn()};
+    fakes::WirePair pair;
     std::uint64_t number = 0;
     std::size_t descriptors = open_descriptors();
 };
