@@ -33,7 +33,7 @@ public:
     virtual void ended(Connection& connection, const Socket& socket) = 0;
     virtual void arrived(std::span<const std::byte> message) = 0;
     virtual void active(int pe) = 0;
-    // Returns how often the owner has let all connections make progress.
+    // Returns how often the owner has made progress.
     [[nodiscard]] virtual std::uint64_t progress_calls() const = 0;
     // The frames of a burst follow each other within this time; 0: there are no bursts.
     [[nodiscard]] virtual std::chrono::microseconds max_gap() const = 0;

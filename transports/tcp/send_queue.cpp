@@ -59,9 +59,9 @@ ssize_t SendQueue::send_behind_batch(const Socket& socket, const std::array<iove
 }
 
 bool SendQueue::send_batch(const Socket& socket) {
-    if (batch_.empty()) return batch_ = {}, true;
+    if (batch_.empty()) return batch_ = Bytes(), true;
     const ssize_t done = send_behind_batch(socket, {});
-    batch_ = {};  // few connections have one at a time
+    batch_ = Bytes();  // few connections have one at a time
     if (done < 0) error_ = static_cast<int>(-done);
     return done >= 0;
 }
@@ -138,7 +138,7 @@ std::vector<network::WireContext*> SendQueue::drop() {
     for (const Frame& frame : frames_)
         if (frame.context != nullptr) unsent.push_back(frame.context);
     frames_.clear();
-    batch_ = {};
+    batch_ = Bytes();
     copied_bytes_ = answers_ = 0;
     return unsent;
 }
