@@ -19,7 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/poller.hpp"
 #include "npushmem/plugin/status.hpp"
 #include "transports/shared/posted_operation.hpp"
 
@@ -109,23 +108,6 @@ private:
     std::vector<Engine> engines_;
     std::map<std::uint64_t, Queue> queues_;
     Nanoseconds wake_at_ = never;  // the last requested wake-up
-};
-
-// Wakes the thread that drives the engines: its descriptor becomes readable at a set time.
-class WakeTimer {
-public:
-    static Result<WakeTimer> make();
-
-    [[nodiscard]] int descriptor() const { return timer_.get(); }
-    // Steady-clock time; a past time means now. Replaces the previous time. Any thread may call.
-    void set(std::chrono::nanoseconds time) const;
-    // The descriptor stays unreadable until the next time that is set.
-    void clear() const;
-
-private:
-    explicit WakeTimer(FileDescriptor timer) : timer_(std::move(timer)) {}
-
-    FileDescriptor timer_;
 };
 
 }  // namespace npushmem::hccs

@@ -28,15 +28,14 @@ Result<std::unique_ptr<Transport>> HccsTransport::open(const Host& host, const n
                                                 params.pe, params.local_index)};
     auto memory = SharedMemoryTransport::open(host, params);
     if (!memory.ok()) return memory.status();
-    auto wake_timer = hccs::WakeTimer::make();
+    auto wake_timer = WakeTimer::make();
     if (!wake_timer.ok()) return wake_timer.status();
     return std::unique_ptr<Transport>(std::make_unique<HccsTransport>(host, params, std::move(memory).value(),
                                                                       settings.value(), std::move(wake_timer).value()));
 }
 
 HccsTransport::HccsTransport(const Host& host, const npushmem_transport_params& params,
-                             std::unique_ptr<Transport> memory, const hccs::Settings& settings,
-                             hccs::WakeTimer wake_timer)
+                             std::unique_ptr<Transport> memory, const hccs::Settings& settings, WakeTimer wake_timer)
     : host_(host),
       memory_(std::move(memory)),
       links_(params, settings),

@@ -16,6 +16,7 @@
 #include "transports/hccs/peer_links.hpp"
 #include "transports/shared/progress_thread.hpp"
 #include "transports/shared/shared_memory_transport.hpp"
+#include "transports/shared/wake_timer.hpp"
 
 namespace npushmem {
 
@@ -26,7 +27,7 @@ public:
     static Result<std::unique_ptr<Transport>> open(const Host& host, const npushmem_transport_params& params);
 
     HccsTransport(const Host& host, const npushmem_transport_params& params, std::unique_ptr<Transport> memory,
-                  const hccs::Settings& settings, hccs::WakeTimer wake_timer);
+                  const hccs::Settings& settings, WakeTimer wake_timer);
 
     Result<Bytes> address() override { return links_.address(); }
     Reach reach(const npushmem_peer& peer) override;
@@ -61,7 +62,7 @@ private:
     std::unique_ptr<Transport> memory_;
     std::set<std::uint64_t> unmapped_;  // imported memory that may not be mapped
     hccs::PeerLinks links_;
-    hccs::WakeTimer wake_timer_;
+    WakeTimer wake_timer_;
     hccs::Engines engines_;
     std::atomic<std::uint64_t> driven_{0};  // runs by other threads; relaxed: a statistic
     std::once_flag thread_started_;

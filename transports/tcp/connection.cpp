@@ -128,7 +128,8 @@ bool Connection::goes_into_batch(std::span<const std::byte> head, const Payload&
     if (!queue_.has_room_in_batch(head.size() + bytes)) return false;
     if (queue_.has_batch()) return now - batch_begin_ <= max_batch_age;
     batch_begin_ = now;
-    return owner_.batch_begins(*this);
+    owner_.batch_begins(*this);
+    return true;
 }
 
 void Connection::send_batch() {

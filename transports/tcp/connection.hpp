@@ -37,8 +37,8 @@ public:
     [[nodiscard]] virtual std::uint64_t progress_calls() const = 0;
     // The frames of a burst follow each other within this time; 0: there are no bursts.
     [[nodiscard]] virtual std::chrono::microseconds max_gap() const = 0;
-    // The connection begins a batch, if the owner returns true: it then calls send_batch() soon, whatever the PE does.
-    virtual bool batch_begins(Connection& connection) = 0;
+    // The connection begins a batch. The owner calls send_batch() soon, whatever the PE does.
+    virtual void batch_begins(Connection& connection) = 0;
     // An operation of this PE has ended.
     virtual void completed(network::WireContext& context, Code code, const std::string& why) = 0;
     [[nodiscard]] virtual const network::RegionTable& regions() const = 0;

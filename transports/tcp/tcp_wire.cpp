@@ -6,8 +6,6 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -99,8 +97,12 @@ Status TcpWire::listen(const Address& where) {
     traits_.arrives_in_progress = true;
     traits_.latency_ns = network::tcp_latency_ns;
     traits_.bytes_per_second = network::tcp_bytes_per_second;
-    if (max_gap_.count() != 0)
-        if (Status s = open_timer(); !s.ok()) return s;
+    if (max_gap_.count() != 0) {
+        auto timer = WakeTimer::make();
+        if (!timer.ok()) return timer.status();
+        timer_ = std::move(timer).value();
+        if (Status s = poller_.watch(timer_->descriptor(), timer_key); !s.ok()) return s;
+    }
     return poller_.watch(listener_socket_.fd(), listener_key);
 }
 
@@ -393,11 +395,7 @@ bool TcpWire::has_room_for_unknown() {
 
 bool TcpWire::serve(const Poller::Event& event) {
     if (event.key == listener_key) return accept_all();
-    if (event.key == timer_key) {  // progress() has sent the batches
-        std::uint64_t times = 0;
-        (void)!::read(timer_.get(), &times, sizeof times);
-        return false;
-    }
+    if (event.key == timer_key) return timer_->clear(), false;  // progress() has sent the batches
     // NOLINTNEXTLINE(performance-no-int-to-ptr): as given to the poller
     Connection& connection = *reinterpret_cast<Connection*>(event.key);
     bool happened = false;
@@ -417,24 +415,16 @@ bool TcpWire::receive(Connection& connection) {
     return happened;
 }
 
-Status TcpWire::open_timer() {
-    timer_ = FileDescriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (!timer_.valid()) return {Code::system, fmt::format("cannot create a timer: {}", std::strerror(errno))};
-    return poller_.watch(timer_.get(), timer_key);
-}
-
 // Without a later call of the PE, the timer wakes the progress thread, which calls progress(). A burst moves the timer,
 // so that it does not wake the thread, but not where an older batch waits for it.
-bool TcpWire::batch_begins(Connection& connection) {
+void TcpWire::batch_begins(Connection& connection) {
     const auto now = Clock::now();
     const auto is_older = [&](const Connection* each) { return each->has_batch_before(now - max_batch_delay / 2); };
     if (timer_at_ < now + max_batch_delay / 2 && std::ranges::none_of(batching_, is_older)) {
-        const itimerspec once{.it_interval = {}, .it_value = {0, std::chrono::nanoseconds(max_batch_delay).count()}};
-        if (::timerfd_settime(timer_.get(), 0, &once, nullptr) != 0) return false;
         timer_at_ = now + max_batch_delay;
+        timer_->set(timer_at_.time_since_epoch());
     }
     if (std::ranges::find(batching_, &connection) == batching_.end()) batching_.push_back(&connection);
-    return true;
 }
 
 void TcpWire::send_batches() {

@@ -19,6 +19,7 @@
 #include "core/base/socket.hpp"
 #include "transports/network/target_handler.hpp"
 #include "transports/network/wire.hpp"
+#include "transports/shared/wake_timer.hpp"
 #include "transports/tcp/connection.hpp"
 
 namespace npushmem::tcp {
@@ -55,7 +56,7 @@ public:
 
     bool progress(network::WireListener& listener) override;
     [[nodiscard]] int descriptor() const override { return poller_.fd(); }
-    [[nodiscard]] int alarm() const override { return timer_.get(); }
+    [[nodiscard]] int alarm() const override { return timer_ ? timer_->descriptor() : -1; }
     bool prepare_to_wait(network::WakeEvents what) override;
 
 private:
@@ -112,7 +113,6 @@ private:
     bool has_room_for_unknown();
     bool serve(const Poller::Event& event);
     bool receive(Connection& connection);
-    Status open_timer();
     void send_batches();
     bool report(network::WireListener& listener);
     [[nodiscard]] bool can_report(const Loss& loss) const;
@@ -127,7 +127,7 @@ private:
     void active(int pe) override { listener_->active(pe); }
     [[nodiscard]] std::uint64_t progress_calls() const override { return progress_calls_; }
     [[nodiscard]] std::chrono::microseconds max_gap() const override { return max_gap_; }
-    bool batch_begins(Connection& connection) override;
+    void batch_begins(Connection& connection) override;
     void arrived(std::span<const std::byte> message) override { listener_->arrived(message); }
     void completed(network::WireContext& context, Code code, const std::string& why) override {
         completions_.push_back({&context, code, why});
@@ -152,8 +152,8 @@ private:
     Connection* last_receiver_ = nullptr;
     std::uint64_t calls_per_poll_ = 2;
     std::chrono::microseconds max_gap_;
-    FileDescriptor timer_;        // invalid without bursts
-    Clock::time_point timer_at_;  // when it expires
+    std::optional<WakeTimer> timer_;  // none without bursts
+    Clock::time_point timer_at_;      // when it expires
     std::vector<Connection*> batching_;
     network::RegionTable regions_;
     std::vector<Completion> completions_;
