@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t max_piece_bytes = 1024;
 constexpr std::size_t min_piece_bytes = 64;
 constexpr std::size_t max_buffer_bytes = 4 << 20;
-constexpr std::uint64_t layout_magic = 0x6e70'7368'6d65'6d33;  // changes with Header, RankState and the buffers
+constexpr std::uint64_t layout_magic = 0x6e70'7368'6d65'6d34;  // changes with Header, RankState and the buffers
 
 // Values of Header::failed. The writer of the failure stores its number while it writes: the creator's, or from
 // first_rank on a rank's.

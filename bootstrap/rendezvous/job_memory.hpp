@@ -81,6 +81,7 @@ public:
         alignas(cache_line) std::atomic<std::uint32_t> rounds;  // passed
         std::atomic<std::uint32_t> changes;                     // of anything that ranks wait for; they sleep on it
         std::atomic<State> state;
+        alignas(cache_line) SharedTurn checks;                  // for ranks that have ended
         alignas(cache_line) std::atomic<std::uint32_t> left;    // ranks
         alignas(cache_line) std::atomic<std::uint32_t> failed;  // a FailureState, or its writer
         std::int32_t code;

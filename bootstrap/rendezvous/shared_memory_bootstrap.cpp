@@ -18,15 +18,12 @@ namespace npushmem::rendezvous {
 
 namespace {
 
-// The more ranks wait, the less often each looks for ranks that have ended.
+// In each interval one of the ranks that wait looks for ranks that have ended. That reads /proc for every rank, so the
+// interval grows with their number, and the check takes about one hundredth of it.
 constexpr std::chrono::milliseconds check_interval{20};
 constexpr int ranks_of_one_interval = 16;
-constexpr int checks_per_interval = 16;  // of /proc, which shows processes that nobody has reaped too
-constexpr int known_per_interval = 256;  // of the kernel's list of processes
 // Ranks that have not joined the service may start seconds after each other, and a check takes their processors.
 constexpr int intervals_of_start = 8;
-
-bool is_known(const ProcessId& process) { return kernel_knows(process.pid); }
 
 }  // namespace
 
@@ -113,8 +110,6 @@ Status SharedMemoryBootstrap::await_others(const Call& call, Deadline deadline,
         check_interval * (1 + nranks_ / ranks_of_one_interval) * (without_service ? intervals_of_start : 1);
     Header& shared = header();
     Moment next_check = Clock::now() + interval;
-    int first_checked = me_.rank;  // so that ranks that wait together check different ones
-    int first_known = me_.rank;
     for (;;) {
         const std::uint32_t changes = shared.changes.load(std::memory_order_acquire);
         // Acquire: partner is the release store of the last rank to come.
@@ -134,12 +129,9 @@ Status SharedMemoryBootstrap::await_others(const Call& call, Deadline deadline,
                                                      "was starting",
                                                      header().creator.pid)};
             // A rank that ended behind a complete round fails the next one.
-            int rank = find_ended(first_checked, checks_per_interval, is_alive);
-            if (rank < 0) rank = find_ended(first_known, known_per_interval, is_known);
+            const int rank = shared.checks.take(now, interval) ? find_ended() : -1;
             if (rank >= 0 && shared.rounds.load(std::memory_order_acquire) == rounds_)
                 return ended(rank, rounds_ == 0 ? "while the job was starting" : "during " + call.text());
-            first_checked = (first_checked + checks_per_interval) % nranks_;
-            first_known = (first_known + known_per_interval) % nranks_;
             next_check = now + interval;
         }
         const int left = deadline.poll_milliseconds(now);
@@ -176,13 +168,12 @@ int SharedMemoryBootstrap::find_left() const {
     return -1;
 }
 
-int SharedMemoryBootstrap::find_ended(int first, int count, bool (*runs)(const ProcessId&)) const {
-    for (int i = 0; i < std::min(count, nranks_); ++i) {
-        const int rank = (first + i) % nranks_;
+int SharedMemoryBootstrap::find_ended() const {
+    for (int rank = 0; rank < nranks_; ++rank) {
         const RankState& state = state_of(rank);
         const auto has_left = [&] { return state.left.load(std::memory_order_acquire) != 0; };
         if (!memory_.has_attached(rank) || has_left()) continue;
-        if (!runs(memory_.process_of(rank)) && !has_left()) return rank;
+        if (!is_alive(memory_.process_of(rank)) && !has_left()) return rank;
     }
     return -1;
 }
@@ -224,7 +215,7 @@ void SharedMemoryBootstrap::abort(const std::string& reason) {
 
 Status SharedMemoryBootstrap::check() {
     if (Status known = memory_.failure(); !known.ok()) return known;
-    const int rank = find_ended(0, nranks_, is_alive);
+    const int rank = find_ended();
     return rank < 0 ? Status{} : fail(ended(rank, "while the job was running"));
 }
 

@@ -65,9 +65,8 @@ private:
     Status compare_calls();
     // Returns a rank that has not entered the current round and has left; -1: none.
     [[nodiscard]] int find_left() const;
-    // Returns a rank that has not left and whose process has ended, by `runs`; -1: none. Looks at `count` ranks from
-    // `first` on. Any thread.
-    [[nodiscard]] int find_ended(int first, int count, bool (*runs)(const ProcessId&)) const;
+    // Returns a rank that has not left and whose process has ended; -1: none. Any thread.
+    [[nodiscard]] int find_ended() const;
     [[nodiscard]] bool has_entered(int rank) const;
     // "rank 3 (pid 123 on host x)"; "rank 3" if it has not attached.
     [[nodiscard]] std::string name_of(int rank) const;

@@ -90,6 +90,14 @@ std::vector<pid_t> list_processes() {
 
 FileDescriptor open_pidfd(pid_t pid) { return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
+bool SharedTurn::take(std::chrono::steady_clock::time_point now, std::chrono::nanoseconds interval) {
+    const std::int64_t moment = std::chrono::nanoseconds(now.time_since_epoch()).count();
+    std::int64_t last = last_.load(std::memory_order_relaxed);
+    const bool is_due = last == 0 || moment < last || moment - last >= interval.count();
+    // Relaxed: it orders no other memory.
+    return is_due && last_.compare_exchange_strong(last, moment, std::memory_order_relaxed);
+}
+
 ProcessLiveness::ProcessLiveness(int npes, ProcessLookup process_of, std::size_t max_watched)
     : npes_(npes), process_of_(std::move(process_of)), max_watched_(max_watched) {}
 
@@ -152,6 +160,15 @@ std::optional<int> ProcessLiveness::find_dead(const PeRange& pes) {
         ++checks;
     }
     return std::nullopt;
+}
+
+std::vector<int> ProcessLiveness::ended() const {
+    std::vector<int> out;
+    for (int pe = 0; pe < npes_; ++pe) {
+        const ProcessId process = process_of(pe);
+        if (process.pid != 0 && !is_alive(process)) out.push_back(pe);
+    }
+    return out;
 }
 
 }  // namespace npushmem

@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -108,6 +110,17 @@ std::vector<pid_t> list_processes();
 // left.
 FileDescriptor open_pidfd(pid_t pid);
 
+// Takes turns at checks that one process makes on behalf of all that share this. In memory that is zero at first.
+class SharedTurn {
+public:
+    // Returns true to one caller in each interval. Clocks of different time namespaces differ, so a caller whose clock
+    // is behind the last turn takes one too.
+    bool take(std::chrono::steady_clock::time_point now, std::chrono::nanoseconds interval);
+
+private:
+    std::atomic<std::int64_t> last_{0};  // since the epoch of the clock; 0: nobody has taken a turn
+};
+
 // Checks PEs whose processes are visible from here (same host and PID namespace). Each check watches a few more of them
 // through pidfds, so that one system call finds the ends of all. It reads /proc for those that it cannot watch.
 class ProcessLiveness final : public Liveness {
@@ -129,6 +142,9 @@ public:
     // requires a read of /proc per PE, so each call checks only some PEs, at a bounded cost, and the next call
     // continues behind them.
     std::optional<int> find_dead(const PeRange& pes) override;
+
+    // Returns all PEs whose processes have ended, in ascending order. Reads /proc for every PE.
+    [[nodiscard]] std::vector<int> ended() const;
 
 private:
     static constexpr unsigned checks_per_call = 16;

@@ -46,9 +46,16 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// A check costs microseconds per PE, so a wait checks at growing intervals, but detects a death well within a second.
-constexpr milliseconds first_liveness_check_after{10};
+// A check costs microseconds per PE, so a wait checks at growing intervals, but detects a death well within a second,
+// or within two if it needs hundreds of PEs.
 constexpr milliseconds max_liveness_check_interval{250};
+
+nanoseconds first_liveness_check(int pes) {
+    constexpr milliseconds of_few{10};
+    constexpr int few = 16;
+    constexpr milliseconds longest{1000};
+    return std::min(of_few * std::max(1, pes / few), longest);
+}
 
 // Nobody wakes a sleeper that awaits a plain store. It finds the store within a hundredth of the time that it has
 // waited, and no later than it would find a death.
@@ -96,7 +103,7 @@ BackoffState::BackoffState(const Waiter& waiter, const WaitFor& what)
       spin_mask_((has_progress() ? spins_per_drive : spins_per_clock) - 1),
       stage_(waiter.budget_.spin_for > nanoseconds::zero() ? Stage::spin : Stage::yield),
       next_sleep_(waiter.budget_.first_sleep),
-      liveness_check_interval_(first_liveness_check_after) {}
+      liveness_check_interval_(first_liveness_check(what.needs.count)) {}
 
 BackoffState::~BackoffState() {
     if (announced_) what_.parking->retract();
@@ -215,7 +222,8 @@ bool BackoffState::check_deadline() {
 
 bool BackoffState::check_liveness() {
     if (waiter_.liveness_ == nullptr || what_.needs.count == 0 || now_ < next_liveness_check_) return true;
-    liveness_check_interval_ = std::min<nanoseconds>(liveness_check_interval_ * 2, max_liveness_check_interval);
+    if (liveness_check_interval_ < max_liveness_check_interval)
+        liveness_check_interval_ = std::min<nanoseconds>(liveness_check_interval_ * 2, max_liveness_check_interval);
     next_liveness_check_ = now_ + liveness_check_interval_;
     ++steps_.liveness_checks;
     const auto dead = waiter_.liveness_->find_dead(what_.needs);

@@ -159,6 +159,9 @@ struct ControlBlock {
     std::atomic<std::int32_t> first_dead_pe;
     // Number of the last barrier that this PE entered, so that a timeout can name the missing PEs.
     std::atomic<std::uint64_t> entered;
+    // In the block of the first PE of those that see each other's processes: see JobLiveness.
+    SharedTurn sweeps;
+    std::atomic<std::uint32_t> ended;  // PEs whose processes had ended in the last sweep
 
     // Indexed by the parity of the sequence: a PE may write for barrier n + 1 while another still reads the record of
     // n, but none enters n + 2 before all have entered n + 1.

@@ -19,6 +19,8 @@ void JobLiveness::watch(int my_pe, ControlBlockLookup control, std::function<boo
     control_ = std::move(control);
     any_departed_ = std::move(any_departed);
     barriers_ = std::move(barriers);
+    for (int pe = 0; pe < processes_.npes() && sweep_ == nullptr; ++pe)
+        if (processes_.process_of(pe).pid != 0) sweep_ = control_(pe);
 }
 
 void JobLiveness::watch_unseen(std::vector<int> pes, std::function<bool(int pe)> has_ended) {
@@ -33,10 +35,39 @@ void JobLiveness::on_own_finding(std::function<bool(int pe)> listener) {
         if (processes_.process_of(pe).pid != 0) unreported_.push_back(pe);
 }
 
+namespace {
+
+// A wait for so many PEs checks all of their processes by itself. Longer waits of many PEs would spend their cores on
+// that, so one of them sweeps over the processes for all.
+constexpr int max_checked_by_each = 64;
+
+// A sweep takes about a hundredth of the interval.
+std::chrono::nanoseconds sweep_interval(int npes) {
+    using std::chrono::milliseconds;
+    return std::min(milliseconds(4) * npes, milliseconds(1000));
+}
+
+}  // namespace
+
 std::optional<int> JobLiveness::ended_among(const PeRange& pes) {
-    if (const auto dead = processes_.find_dead(pes)) return dead;
+    const bool is_swept = pes.count > max_checked_by_each && sweep_ != nullptr;
+    if (const auto dead = is_swept ? swept_among(pes) : processes_.find_dead(pes)) return dead;
     for (int i = 0; i < pes.count && !unseen_.empty(); ++i)
         if (std::ranges::binary_search(unseen_, pes.at(i)) && unseen_has_ended_(pes.at(i))) return pes.at(i);
+    return std::nullopt;
+}
+
+// A PE that reads another number than that of the ends it has found sweeps too.
+std::optional<int> JobLiveness::swept_among(const PeRange& pes) {
+    const std::lock_guard guard(sweep_lock_);
+    if (sweep_->sweeps.take(std::chrono::steady_clock::now(), sweep_interval(processes_.npes()))) {
+        ended_ = processes_.ended();
+        sweep_->ended.store(static_cast<std::uint32_t>(ended_.size()), std::memory_order_relaxed);
+    } else if (sweep_->ended.load(std::memory_order_relaxed) != ended_.size()) {
+        ended_ = processes_.ended();
+    }
+    for (int i = 0; i < pes.count && !ended_.empty(); ++i)
+        if (std::ranges::binary_search(ended_, pes.at(i))) return pes.at(i);
     return std::nullopt;
 }
 

@@ -74,6 +74,7 @@ public:
 private:
     [[nodiscard]] std::optional<int> lost_among(const PeRange& pes);
     [[nodiscard]] std::optional<int> ended_among(const PeRange& pes);
+    [[nodiscard]] std::optional<int> swept_among(const PeRange& pes);
     [[nodiscard]] std::optional<int> reported_among(const PeRange& pes);
     [[nodiscard]] std::optional<int> lost_or_dead_among(const PeRange& pes);
     [[nodiscard]] bool has_finalized(int pe) const;
@@ -83,6 +84,9 @@ private:
     void report_own_findings(std::optional<int> dead);
 
     ProcessLiveness processes_;
+    ControlBlock* sweep_ = nullptr;  // the block that counts the ends of processes; null: each PE checks
+    std::mutex sweep_lock_;
+    std::vector<int> ended_;   // found in a sweep, in ascending order; under sweep_lock_
     std::vector<int> unseen_;  // in ascending order
     std::function<bool(int pe)> unseen_has_ended_;
     int my_pe_ = -1;

@@ -138,6 +138,31 @@ TEST_P(ProcessLivenessWatching, ANumberThatBelongsToAnotherProcessIsADeadPe) {
     EXPECT_EQ(liveness.find_dead({0, 1, 2}), 1) << "it is not watched";
 }
 
+TEST(ProcessLiveness, ListsAllPesThatHaveEnded) {
+    Child zombie;
+    const auto process = identify_process(zombie.pid());
+    ASSERT_TRUE(process.has_value());
+    ProcessId reused = this_process();
+    ++reused.start;
+    const ProcessLiveness liveness(5, lookup({this_process(), *process, {}, reused, *process}));
+    EXPECT_THAT(liveness.ended(), ::testing::ElementsAre(3));
+    zombie.become_zombie();
+    EXPECT_THAT(liveness.ended(), ::testing::ElementsAre(1, 3, 4));
+}
+
+TEST(SharedTurn, IsTakenOnceInAnInterval) {
+    using std::chrono::milliseconds;
+    const auto at = [](int ms) { return std::chrono::steady_clock::time_point(milliseconds(ms)); };
+    SharedTurn turn;
+    EXPECT_TRUE(turn.take(at(1000), milliseconds(100)));
+    EXPECT_FALSE(turn.take(at(1000), milliseconds(100)));
+    EXPECT_FALSE(turn.take(at(1099), milliseconds(100)));
+    EXPECT_TRUE(turn.take(at(1100), milliseconds(100)));
+    EXPECT_FALSE(turn.take(at(1150), milliseconds(100)));
+    EXPECT_TRUE(turn.take(at(900), milliseconds(100))) << "a clock that is behind";
+    EXPECT_TRUE(turn.take(at(1150), milliseconds(100))) << "and one that is not";
+}
+
 TEST(ProcessLiveness, WatchesAsManyAsItMayAndReleasesThem) {
     const Child child;
     const ProcessId process = *identify_process(child.pid());

@@ -241,6 +241,18 @@ TEST_F(Wait, ChecksLivenessAtGrowingIntervals) {
     EXPECT_EQ(counters.liveness_checks, liveness.asked_at.size());
 }
 
+TEST_F(Wait, AWaitForManyPesChecksLater) {
+    const Waiter waiter(full_budget, os, counters, &liveness);
+    const nanoseconds begin = os.time();
+    EXPECT_EQ(waiter.until([&] { return os.time() > begin + 3s; }, {.needs = PeRange{0, 1, 1024}}), Code::ok);
+    ASSERT_THAT(liveness.asked_at, SizeIs(4));
+    for (std::size_t i = 0; i < 4; ++i) {
+        const nanoseconds gap = liveness.asked_at[i] - (i == 0 ? begin : liveness.asked_at[i - 1]);
+        EXPECT_GE(gap, 640ms);
+        EXPECT_LE(gap, 643ms);
+    }
+}
+
 TEST_F(Wait, ADeadPeEndsTheWait) {
     const Waiter waiter(full_budget, os, counters, &liveness);
     liveness.dead = 5;

@@ -285,6 +285,48 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
+// The PEs of a large job take turns at checks of all processes. PEs 0 and 70 do not see PE 0's process.
+class SweptJob : public ::testing::Test {
+protected:
+    static constexpr int npes = 100;
+    static constexpr PeRange everybody{0, 1, npes};
+
+    SweptJob() : blocks(std::make_unique<ControlBlock[]>(npes)), processes(npes, this_process()) {
+        processes[0] = {};
+        for (JobLiveness* const each : {&first, &other})
+            each->watch(
+                each == &first ? 1 : 70, [this](int pe) { return &blocks[static_cast<std::size_t>(pe)]; },
+                [](std::uint64_t) { return false; }, [] { return std::uint64_t{0}; });
+    }
+
+    void end(int pe) { ++processes[static_cast<std::size_t>(pe)].start; }
+
+    std::unique_ptr<ControlBlock[]> blocks;
+    std::vector<ProcessId> processes;
+    JobLiveness first{npes, [this](int pe) { return processes[static_cast<std::size_t>(pe)]; }};
+    JobLiveness other{npes, [this](int pe) { return processes[static_cast<std::size_t>(pe)]; }};
+};
+
+TEST_F(SweptJob, EachPeFindsTheEndsThatOneOfThemHasFound) {
+    end(80);
+    EXPECT_EQ(first.find_dead(everybody), 80) << "its turn";
+    EXPECT_EQ(blocks[1].ended.load(), 1U) << "in the block of the first PE that is visible";
+    EXPECT_EQ(other.find_dead(everybody), 80);
+    EXPECT_EQ(other.find_dead({0, 1, 80}), std::nullopt) << "it is not needed there";
+    EXPECT_EQ(first.find_dead({1, 1, 99}), 80);
+}
+
+TEST_F(SweptJob, ANumberThatHasChangedIsASweepForAll) {
+    EXPECT_EQ(first.find_dead(everybody), std::nullopt);
+    EXPECT_EQ(other.find_dead(everybody), std::nullopt);
+    end(99);
+    end(5);
+    blocks[1].ended.store(2);  // by a third PE
+    EXPECT_EQ(first.find_dead(everybody), 5);
+    EXPECT_EQ(other.find_dead({10, 1, 90}), 99);
+    EXPECT_EQ(first.find_dead(PeRange::one(99)), 99) << "a wait for few PEs";
+}
+
 TEST(DelayedTask, RunsAfterItsDelay) {
     std::promise<void> worked;
     const auto task = DelayedTask::start(milliseconds(1), [&](const DelayedTask&) { worked.set_value(); });
