@@ -110,7 +110,7 @@ struct WaitFailure {
 struct WaitCounters {
     std::atomic<std::uint64_t> waits{0};  // waits whose condition was not true at once
     // Nanoseconds in longer waits, from their first to their last reading of the clock. The first reading follows some
-    // ten polls or yields.
+    // polls or yields.
     std::atomic<std::uint64_t> time{0};
     std::atomic<std::uint64_t> spins{0};
     std::atomic<std::uint64_t> yields{0};
@@ -216,7 +216,7 @@ public:
 
 private:
     enum class Stage { spin, yield, sleep };
-    static constexpr std::uint64_t yields_per_check = 8;
+    static constexpr std::uint64_t yields_per_check = 2;
 
     bool step_slow_path();
     bool yield();

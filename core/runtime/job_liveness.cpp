@@ -267,9 +267,9 @@ private:
 // quota; all of them share the CPUs.
 class MachineUse {
 public:
-    void add(const PeRecord& record, const HostFacts& facts) {
-        all_.add(facts, 0);
-        containers_[record.process_space].add(facts, facts.cpu_quota);
+    void add(const CommonRecord& record) {
+        all_.add(record.facts, 0);
+        containers_[record.process_space].add(record.facts, record.facts.cpu_quota);
     }
     // Returns what is more crowded, the container of a process space or the machine.
     [[nodiscard]] HostOccupancy occupancy(std::uint64_t process_space) const {
@@ -288,10 +288,10 @@ private:
     std::map<std::uint64_t, CoreUse> containers_;
 };
 
-HostOccupancy share_of(const PeRecords& records, const PeRecord& mine) {
+HostOccupancy share_of(const PeRecords& records, const CommonRecord& mine) {
     MachineUse use;
     for (std::size_t pe = 0; pe < records.pes.size(); ++pe)
-        if (records.pes[pe].host.machine == mine.host.machine) use.add(records.pes[pe], records.facts_of(pe));
+        if (records.common_of(pe).host.machine == mine.host.machine) use.add(records.common_of(pe));
     return use.occupancy(mine.process_space);
 }
 
@@ -300,14 +300,14 @@ HostOccupancy share_of(const PeRecords& records, const PeRecord& mine) {
 double max_pes_per_core(const PeRecords& records) {
     std::map<std::uint64_t, MachineUse> machines;
     for (std::size_t pe = 0; pe < records.pes.size(); ++pe)
-        machines[records.pes[pe].host.machine].add(records.pes[pe], records.facts_of(pe));
+        machines[records.common_of(pe).host.machine].add(records.common_of(pe));
     double max = 0;
     for (const auto& [machine, use] : machines) max = std::max(max, use.max_pes_per_core());
     return max;
 }
 
 WaitServices::WaitServices(const PeRecords& records, const PeTable& pes, const HostLayout& layout, int my_pe)
-    : share(share_of(records, records.pes[static_cast<std::size_t>(my_pe)])),
+    : share(share_of(records, records.common_of(static_cast<std::size_t>(my_pe)))),
       budget(choose_wait_budget(share)),
       // Processes of other hosts and PID namespaces are not visible here.
       liveness(pes.npes(),

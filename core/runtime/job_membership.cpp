@@ -23,11 +23,12 @@ Status JobMembership::exchange_records(const Settings& settings, const StaticVar
     auto all = exchange_pe_records(*bootstrap_, mine.value());
     if (!all.ok()) return all.status();
     records_ = std::move(all).value();
-    auto spaces = ProcessSpaces::join(*bootstrap_, records_.pes, my_pe_, settings);
+    auto spaces = ProcessSpaces::join(*bootstrap_, records_, my_pe_, settings);
     if (!spaces.ok()) return spaces.status();
     spaces_ = std::move(spaces).value();
     std::vector<npushmem_host_id> identities;
-    for (const auto& record : records_.pes) identities.push_back(record.host);
+    identities.reserve(records_.pes.size());
+    for (std::size_t pe = 0; pe < records_.pes.size(); ++pe) identities.push_back(records_.common_of(pe).host);
     layout_ = HostLayout(identities);
     pes_ = PeTable(records_);
     return {};

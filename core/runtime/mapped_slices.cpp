@@ -23,7 +23,7 @@ Status MappedSlices::create(const Settings& settings) {
     heap_ = std::make_unique<SymmetricHeap>(std::move(heap).value());
     if (settings.check || settings.npu_check) heap_->track_allocations();
     // Where only some PEs check their kernels, too, the heaps must not differ.
-    if (std::ranges::any_of(job_.records().pes, [](const PeRecord& record) { return record.npu_check != 0; }))
+    if (std::ranges::any_of(job_.records().common, [](const CommonRecord& each) { return each.npu_check != 0; }))
         heap_->leave_gaps();
     init_control(slice);
     return statics_.share(*memory_, job_.local_index(), statics_offset);

@@ -20,7 +20,7 @@ class PeTable {
 public:
     struct Traits {
         npushmem_host_id host{};
-        std::uint64_t process_space = 0;  // see PeRecord
+        std::uint64_t process_space = 0;  // see CommonRecord
         std::string host_name;
         StaticVariablesRecord statics;
         bool shares_process = false;  // another PE runs in the PE's process

@@ -10,12 +10,12 @@ namespace npushmem {
 namespace {
 
 // Returns for each PE the first PE that could share memory with it.
-std::vector<std::size_t> first_of_each(std::span<const PeRecord> records) {
+std::vector<std::size_t> first_of_each(const PeRecords& records) {
     std::map<std::tuple<std::uint64_t, std::uint32_t, std::int32_t>, std::size_t> by_host;
     std::vector<std::size_t> first;
-    first.reserve(records.size());
-    for (const PeRecord& record : records) {
-        const npushmem_host_id& host = record.host;
+    first.reserve(records.pes.size());
+    for (std::size_t pe = 0; pe < records.pes.size(); ++pe) {
+        const npushmem_host_id& host = records.common_of(pe).host;
         first.push_back(by_host.try_emplace({host.machine, host.user, host.emulated}, first.size()).first->second);
     }
     return first;
@@ -23,13 +23,16 @@ std::vector<std::size_t> first_of_each(std::span<const PeRecord> records) {
 
 }  // namespace
 
-Result<ProcessSpaces> ProcessSpaces::join(Bootstrap& bootstrap, std::span<PeRecord> records, int my_pe,
+Result<ProcessSpaces> ProcessSpaces::join(Bootstrap& bootstrap, PeRecords& records, int my_pe,
                                           const Settings& settings) {
     ProcessSpaces spaces;
+    if (records.common.size() == 1) return spaces;
     const std::vector<std::size_t> first = first_of_each(records);
-    const auto is_apart = [&](std::size_t pe) { return records[pe].process_space != records[first[pe]].process_space; };
+    const auto is_apart = [&](std::size_t pe) {
+        return records.common_of(pe).process_space != records.common_of(first[pe]).process_space;
+    };
     std::vector<std::size_t> apart;
-    for (std::size_t pe = 0; pe < records.size(); ++pe)
+    for (std::size_t pe = 0; pe < records.pes.size(); ++pe)
         if (is_apart(pe)) apart.push_back(pe);
     if (apart.empty()) return spaces;
 
@@ -50,7 +53,7 @@ Result<ProcessSpaces> ProcessSpaces::join(Bootstrap& bootstrap, std::span<PeReco
     std::vector<int> callers;
     for (const std::size_t pe : apart) {
         if (connected.value()[pe] == 0) continue;
-        records[pe].host.space = records[first[pe]].host.space;
+        records.common_of(pe).host.space = records.common_of(first[pe]).host.space;
         if (first[pe] == me) callers.push_back(static_cast<int>(pe));
     }
     const Status accepted = spaces.offer_ ? spaces.offer_->accept(callers) : Status{};

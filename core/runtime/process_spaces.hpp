@@ -20,8 +20,7 @@ public:
     // spaces differ connect to the first of them; host.space of those that succeed becomes that of the first one. It
     // stays for the others, for instance with NPUSHMEM_SHARE_BETWEEN_CONTAINERS=0. If no process spaces differ, nothing
     // is exchanged.
-    static Result<ProcessSpaces> join(Bootstrap& bootstrap, std::span<PeRecord> records, int my_pe,
-                                      const Settings& settings);
+    static Result<ProcessSpaces> join(Bootstrap& bootstrap, PeRecords& records, int my_pe, const Settings& settings);
 
     // For the host's first PE: sends the descriptor to the PEs of its host in other process spaces.
     Status send(int descriptor) { return offer_ ? offer_->send(descriptor) : Status{}; }

@@ -64,29 +64,28 @@ Result<OwnRecord> make_pe_record(const Settings& settings, std::uint64_t tuning,
     auto host = host_identity(static_cast<int>(settings.emulated_host));
     if (!host.ok()) return host.status();
     OwnRecord own;
-    CommonSettings& common = own.settings;
-    common.symmetric_bytes = settings.symmetric_size.value;
-    common.tuning = tuning;
-    common.check = settings.check ? 1 : 0;
-    common.survives_deaths = settings.survives_deaths ? 1 : 0;
-    (void)settings.barrier_algo.copy(common.barrier, sizeof common.barrier - 1);
-    (void)settings.coll_library.copy(common.coll_library, sizeof common.coll_library - 1);
+    CommonRecord& common = own.common;
+    common.host = host.value();
+    common.process_space = common.host.space;
+    common.statics = statics;
+    common.npu_check = settings.npu_check ? 1 : 0;
+    common.settings.symmetric_bytes = settings.symmetric_size.value;
+    common.settings.tuning = tuning;
+    common.settings.check = settings.check ? 1 : 0;
+    common.settings.survives_deaths = settings.survives_deaths ? 1 : 0;
+    (void)settings.barrier_algo.copy(common.settings.barrier, sizeof common.settings.barrier - 1);
+    (void)settings.coll_library.copy(common.settings.coll_library, sizeof common.settings.coll_library - 1);
     const CpuFacts cpus = read_cpu_facts();
-    own.facts.cpu_quota = cpus.quota;
-    std::copy_n(cpus.affinity.begin(), std::min(cpus.affinity.size(), HostFacts::mask_words), own.facts.cpu_mask);
-    (void)host_name().copy(own.facts.host_name, sizeof own.facts.host_name - 1);
+    common.facts.cpu_quota = cpus.quota;
+    std::copy_n(cpus.affinity.begin(), std::min(cpus.affinity.size(), HostFacts::mask_words), common.facts.cpu_mask);
+    (void)host_name().copy(common.facts.host_name, sizeof common.facts.host_name - 1);
     PeRecord& record = own.record;
     record.version[0] = library_version.major;
     record.version[1] = library_version.minor;
     record.version[2] = library_version.patch;
     record.process = getpid();
     record.process_start = this_process().start;
-    record.host = host.value();
-    record.process_space = record.host.space;
-    record.settings_hash = hash_of(common);
-    record.facts_hash = hash_of(own.facts);
-    record.statics = statics;
-    record.npu_check = settings.npu_check ? 1 : 0;
+    record.common_hash = hash_of(common);
     return own;
 }
 
@@ -97,7 +96,7 @@ std::string version_text(const PeRecord& record) {
 }
 
 std::string where(const PeRecords& all, std::size_t pe) {
-    return fmt::format("PE {} (process {} on {})", pe, all.pes[pe].process, all.facts_of(pe).host_name);
+    return fmt::format("PE {} (process {} on {})", pe, all.pes[pe].process, all.common_of(pe).facts.host_name);
 }
 
 Status check_layouts(std::span<const PeRecord> records, const PeRecord& mine) {
@@ -118,10 +117,10 @@ Status check_versions(std::span<const PeRecord> records, const PeRecord& mine, i
     return {};
 }
 
-Status check_settings(const PeRecords& all, std::span<const CommonSettings> settings, int my_pe) {
-    const CommonSettings& mine = settings[static_cast<std::size_t>(my_pe)];
-    for (std::size_t pe = 0; pe < settings.size(); ++pe) {
-        const CommonSettings& other = settings[pe];
+Status check_settings(const PeRecords& all, int my_pe) {
+    const CommonSettings& mine = all.common_of(static_cast<std::size_t>(my_pe)).settings;
+    for (std::size_t pe = 0; pe < all.pes.size(); ++pe) {
+        const CommonSettings& other = all.common_of(pe).settings;
         if (other.symmetric_bytes != mine.symmetric_bytes)
             return {Code::mismatch,
                     fmt::format("{} has NPUSHMEM_SYMMETRIC_SIZE={}, PE {} has {}; all PEs need the same",
@@ -150,28 +149,21 @@ Status check_settings(const PeRecords& all, std::span<const CommonSettings> sett
     return {};
 }
 
-// All PEs see the same records, so they decide alike whether more follows.
-bool differ(std::span<const PeRecord> records, std::uint64_t PeRecord::*hash) {
-    return std::ranges::any_of(records, [&](const PeRecord& each) { return each.*hash != records[0].*hash; });
-}
-
 }  // namespace
 
+// All PEs see the same records, so they decide alike whether more follows.
 Result<PeRecords> exchange_pe_records(Bootstrap& bootstrap, const OwnRecord& mine) {
     auto pes = gather(bootstrap, mine.record);
     if (!pes.ok()) return pes.status();
-    PeRecords all{std::move(pes).value(), {mine.facts}};
+    PeRecords all{std::move(pes).value(), {mine.common}};
     if (Status same = check_layouts(all.pes, mine.record); !same.ok()) return same;
     if (Status same = check_versions(all.pes, mine.record, bootstrap.rank()); !same.ok()) return same;
-    if (differ(all.pes, &PeRecord::facts_hash)) {
-        auto facts = gather(bootstrap, mine.facts);
-        if (!facts.ok()) return facts.status();
-        all.facts = std::move(facts).value();
-    }
-    if (!differ(all.pes, &PeRecord::settings_hash)) return all;
-    const auto settings = gather(bootstrap, mine.settings);
-    if (!settings.ok()) return settings.status();
-    const Status same = check_settings(all, settings.value(), bootstrap.rank());
+    const auto is_common = [&](const PeRecord& each) { return each.common_hash == mine.record.common_hash; };
+    if (std::ranges::all_of(all.pes, is_common)) return all;
+    auto common = gather(bootstrap, mine.common);
+    if (!common.ok()) return common.status();
+    all.common = std::move(common).value();
+    const Status same = check_settings(all, bootstrap.rank());
     return same.ok() ? Result<PeRecords>(std::move(all)) : Result<PeRecords>(same);
 }
 

@@ -87,32 +87,37 @@ struct HostFacts {
     [[nodiscard]] CpuMask affinity() const { return {cpu_mask, cpu_mask + mask_words}; }
 };
 
-// The first record that every PE sends to every other: plain bytes through the bootstrap, with the same layout on all
-// PEs. All that is mostly equal is in it as a hash, and follows only where the hashes of two PEs differ.
-struct PeRecord {
-    static constexpr std::uint32_t magic_value = 0x4e505245;  // "NPRE"
-
-    std::uint32_t magic = magic_value;
-    std::uint32_t bytes = sizeof(PeRecord);
-    std::int32_t version[3] = {};
-    std::int32_t process = 0;
-    std::uint64_t process_start = 0;
+// What a PE sends that most PEs have in common.
+struct CommonRecord {
     // PEs of one machine with equal numbers see each other's processes in /proc. ProcessSpaces may give PEs with
     // different numbers one host.space.
     std::uint64_t process_space = 0;
     npushmem_host_id host{};
-    std::uint64_t settings_hash = 0;  // of CommonSettings
-    std::uint64_t facts_hash = 0;     // of HostFacts
     StaticVariablesRecord statics;
     std::uint64_t npu_check = 0;  // NPUSHMEM_NPU_CHECK
+    CommonSettings settings;
+    HostFacts facts;
 };
-static_assert(sizeof(PeRecord) <= 128);
+
+// The first record that every PE sends to every other: plain bytes through the bootstrap, with the same layout on all
+// PEs. It is small, because every PE of a large job copies those of all. The common records follow only where their
+// hashes differ.
+struct PeRecord {
+    static constexpr std::uint32_t magic_value = 0x4e505245;  // "NPRE"
+
+    std::uint32_t magic = magic_value;
+    std::uint32_t bytes = sizeof(CommonRecord);
+    std::int32_t version[3] = {};
+    std::int32_t process = 0;
+    std::uint64_t process_start = 0;
+    std::uint64_t common_hash = 0;  // of the CommonRecord
+};
+static_assert(sizeof(PeRecord) <= 40);
 
 // All that a PE sends of itself.
 struct OwnRecord {
     PeRecord record;
-    CommonSettings settings;
-    HostFacts facts;
+    CommonRecord common;
 };
 
 // Returns the records of this process. `tuning` is the hash of its decision file.
@@ -120,9 +125,10 @@ Result<OwnRecord> make_pe_record(const Settings& settings, std::uint64_t tuning,
 
 struct PeRecords {
     std::vector<PeRecord> pes;
-    std::vector<HostFacts> facts;  // one for each PE, or one that all have in common
+    std::vector<CommonRecord> common;  // one for each PE, or one that all have in common
 
-    [[nodiscard]] const HostFacts& facts_of(std::size_t pe) const { return facts[facts.size() == 1 ? 0 : pe]; }
+    [[nodiscard]] const CommonRecord& common_of(std::size_t pe) const { return common[common.size() == 1 ? 0 : pe]; }
+    [[nodiscard]] CommonRecord& common_of(std::size_t pe) { return common[common.size() == 1 ? 0 : pe]; }
 };
 
 // Collective: checks that all PEs have the same library version, record layout and settings. The error names the first

@@ -363,10 +363,11 @@ PeRecords on_one_machine(const std::vector<Container>& containers) {
     PeRecords all;
     for (std::size_t i = 0; i < containers.size(); ++i)
         for (std::size_t pe = 0; pe < containers[i].pes; ++pe) {
-            all.pes.emplace_back().process_space = i;
-            HostFacts& facts = all.facts.emplace_back();
-            facts.cpu_quota = containers[i].quota;
-            facts.cpu_mask[0] = containers[i].cpus;
+            all.pes.emplace_back();
+            CommonRecord& common = all.common.emplace_back();
+            common.process_space = i;
+            common.facts.cpu_quota = containers[i].quota;
+            common.facts.cpu_mask[0] = containers[i].cpus;
         }
     return all;
 }
@@ -382,7 +383,7 @@ TEST(PesPerCore, AreThoseOfTheMostCrowdedContainerOrOfTheMachine) {
     EXPECT_DOUBLE_EQ(most({{1, ~0ULL, 8}, {8, ~0ULL, 1}}), 8) << "quotas that differ";
     EXPECT_DOUBLE_EQ(most({{8, 0b11, 0}, {1, ~0b11ULL, 0}}), 4) << "few CPUs and many";
     PeRecords apart = on_one_machine({{2, 0b0011, 0}, {2, 0b0011, 0}});
-    for (const std::size_t pe : {2, 3}) apart.pes[pe].host.machine = 2;
+    for (const std::size_t pe : {2, 3}) apart.common[pe].host.machine = 2;
     EXPECT_DOUBLE_EQ(max_pes_per_core(apart), 1) << "two machines";
 }
 

@@ -41,10 +41,11 @@ TEST(JobMembership, KnowsThePesOfItsHostAfterTheExchange) {
         .WillByDefault([](std::span<const std::byte> send, std::span<std::byte> receive) {
             for (std::size_t pe = 0; pe < 3; ++pe)
                 std::copy(send.begin(), send.end(), receive.begin() + static_cast<std::ptrdiff_t>(pe * send.size()));
-            PeRecord other;
-            std::memcpy(&other, send.data(), sizeof other);
-            other.host.machine ^= 1;
-            std::memcpy(receive.data() + 2 * send.size(), &other, sizeof other);
+            // Its first record has another hash, so the common records follow.
+            const std::size_t changed = send.size() == sizeof(PeRecord)
+                                            ? offsetof(PeRecord, common_hash)
+                                            : offsetof(CommonRecord, host) + offsetof(npushmem_host_id, machine);
+            receive[2 * send.size() + changed] ^= std::byte{1};
             return Status{};
         });
     JobMembership job(std::move(bootstrap));
@@ -62,13 +63,14 @@ TEST(JobMembership, KnowsThePesOfItsHostAfterTheExchange) {
 
 TEST(JobMembership, RejectsAPeWithOtherSettings) {
     auto bootstrap = bootstrap_of(0, 2);
-    // PE 1 sends this PE's records, with another hash, and then its settings with another size.
+    // PE 1 sends this PE's records, with another hash, and then its common record with another size.
     ON_CALL(*bootstrap, allgather(_, _))
         .WillByDefault([calls = 0](std::span<const std::byte> send, std::span<std::byte> receive) mutable {
             std::copy(send.begin(), send.end(), receive.begin());
             std::copy(send.begin(), send.end(), receive.begin() + static_cast<std::ptrdiff_t>(send.size()));
             const std::size_t changed =
-                ++calls == 1 ? offsetof(PeRecord, settings_hash) : offsetof(CommonSettings, symmetric_bytes);
+                ++calls == 1 ? offsetof(PeRecord, common_hash)
+                             : offsetof(CommonRecord, settings) + offsetof(CommonSettings, symmetric_bytes);
             receive[send.size() + changed] ^= std::byte{1};
             return Status{};
         });

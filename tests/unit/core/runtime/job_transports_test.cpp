@@ -90,11 +90,14 @@ protected:
             .WillByDefault([](std::span<const std::byte> send, std::span<std::byte> receive) {
                 std::copy(send.begin(), send.end(), receive.begin());
                 std::copy(send.begin(), send.end(), receive.begin() + static_cast<std::ptrdiff_t>(send.size()));
-                PeRecord other;
-                if (send.size() != sizeof other) return Status{};
-                std::memcpy(&other, send.data(), sizeof other);
-                other.host.machine ^= 1;
-                std::memcpy(receive.data() + send.size(), &other, sizeof other);
+                std::size_t changed = 0;
+                if (send.size() == sizeof(PeRecord))
+                    changed = offsetof(PeRecord, common_hash);
+                else if (send.size() == sizeof(CommonRecord))
+                    changed = offsetof(CommonRecord, host) + offsetof(npushmem_host_id, machine);
+                else
+                    return Status{};
+                receive[send.size() + changed] ^= std::byte{1};
                 return Status{};
             });
         return bootstrap;

@@ -9,25 +9,25 @@ namespace npushmem {
 namespace {
 
 PeRecords sample_records(std::size_t npes) {
-    PeRecords all{std::vector<PeRecord>(npes), std::vector<HostFacts>(1)};
-    std::strcpy(all.facts[0].host_name, "one");
-    std::vector<PeRecord>& records = all.pes;
+    PeRecords all{std::vector<PeRecord>(npes), std::vector<CommonRecord>(1)};
     for (std::size_t pe = 0; pe < npes; ++pe) {
-        records[pe].process = static_cast<std::int32_t>(100 + pe);
-        records[pe].process_start = 7000 + pe;
-        records[pe].host = {1, 2, -1, 1000};
-        records[pe].process_space = 2;
-        records[pe].statics = {11, 4096, StaticVariablesRecord::shareable};
+        all.pes[pe].process = static_cast<std::int32_t>(100 + pe);
+        all.pes[pe].process_start = 7000 + pe;
     }
+    CommonRecord& common = all.common[0];
+    std::strcpy(common.facts.host_name, "one");
+    common.host = {1, 2, -1, 1000};
+    common.process_space = 2;
+    common.statics = {11, 4096, StaticVariablesRecord::shareable};
     return all;
 }
 
 TEST(PeTable, HoldsProcessAndTraitsOfEveryPe) {
     auto records = sample_records(4);
-    records.pes[2].host.machine = 9;
-    records.facts.resize(4, records.facts[0]);
-    std::strcpy(records.facts[2].host_name, "two");
-    records.pes[3].statics.identity = 12;
+    records.common.resize(4, records.common[0]);
+    records.common[2].host.machine = 9;
+    std::strcpy(records.common[2].facts.host_name, "two");
+    records.common[3].statics.identity = 12;
     const PeTable pes(records);
     ASSERT_EQ(pes.npes(), 4);
     for (int pe = 0; pe < 4; ++pe) {
@@ -59,7 +59,8 @@ TEST(PeTable, FindsPesOfOneProcess) {
     const PeTable pes(records);
     for (int pe = 0; pe < 5; ++pe) EXPECT_EQ(pes.traits(pe).shares_process, pe == 1 || pe == 4) << pe;
     // Equal numbers in different PID namespaces are different processes.
-    records.pes[4].process_space = 3;
+    records.common.resize(5, records.common[0]);
+    records.common[4].process_space = 3;
     EXPECT_FALSE(PeTable(records).traits(1).shares_process);
 }
 

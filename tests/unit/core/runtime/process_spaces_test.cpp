@@ -12,11 +12,11 @@ namespace npushmem {
 namespace {
 
 // The process space of each PE, on machine 1 unless it is above 100.
-std::vector<PeRecord> records_of(const std::vector<std::uint64_t>& spaces) {
-    std::vector<PeRecord> records(spaces.size());
+PeRecords records_of(const std::vector<std::uint64_t>& spaces) {
+    PeRecords records{std::vector<PeRecord>(spaces.size()), std::vector<CommonRecord>(spaces.size())};
     for (std::size_t pe = 0; pe < spaces.size(); ++pe) {
-        records[pe].host.machine = spaces[pe] > 100 ? 2 : 1;
-        records[pe].host.space = records[pe].process_space = spaces[pe];
+        records.common[pe].host.machine = spaces[pe] > 100 ? 2 : 1;
+        records.common[pe].host.space = records.common[pe].process_space = spaces[pe];
     }
     return records;
 }
@@ -41,7 +41,7 @@ std::vector<Joined> join(const std::vector<std::uint64_t>& spaces, int alone = -
             auto joined = ProcessSpaces::join(bootstrap, records, pe, settings);
             ASSERT_TRUE(joined.ok()) << joined.status().message();
             Joined& mine = out[static_cast<std::size_t>(pe)];
-            for (const PeRecord& record : records) mine.spaces.push_back(record.host.space);
+            for (const CommonRecord& record : records.common) mine.spaces.push_back(record.host.space);
             const FileDescriptor memory(::memfd_create("process spaces", MFD_CLOEXEC));
             ASSERT_TRUE(joined.value().send(memory.get()).ok());
             ASSERT_TRUE(bootstrap.barrier().ok());
@@ -84,9 +84,9 @@ TEST(ProcessSpaces, OfDifferentUsersStayApart) {
     auto job = std::make_shared<fakes::FakeJob>(1);
     fakes::FakeBootstrap bootstrap(job, 0);
     auto records = records_of({7, 8});
-    records[1].host.user = 1;
+    records.common[1].host.user = 1;
     ASSERT_TRUE(ProcessSpaces::join(bootstrap, records, 0, {}).ok()) << "no collective: the job has one rank";
-    EXPECT_EQ(records[1].host.space, 8U);
+    EXPECT_EQ(records.common[1].host.space, 8U);
 }
 
 }  // namespace

@@ -47,15 +47,14 @@ std::string exchange(const std::function<void(int pe, OwnRecord& own)>& change) 
         threads.emplace_back([&, pe] {
             fakes::FakeBootstrap bootstrap(job, pe);
             OwnRecord own = made.value();
-            std::strcpy(own.facts.host_name, "here");
+            std::strcpy(own.common.facts.host_name, "here");
             own.record.process = 100 + pe;
             change(pe, own);
-            own.record.settings_hash = hash_of(own.settings);
-            own.record.facts_hash = hash_of(own.facts);
+            own.record.common_hash = hash_of(own.common);
             const auto all = exchange_pe_records(bootstrap, own);
             if (pe != 0) return;
             if (!all.ok()) result = all.status().message();
-            for (std::size_t i = 0; i < 3 && all.ok(); ++i) result += all.value().facts_of(i).host_name;
+            for (std::size_t i = 0; i < 3 && all.ok(); ++i) result += all.value().common_of(i).facts.host_name;
         });
     threads.clear();
     return result;
@@ -69,17 +68,17 @@ TEST(ExchangePeRecords, DifferencesNameBothPes) {
     };
     using ::testing::HasSubstr;
     using ::testing::StartsWith;
-    EXPECT_THAT(change_of(2, [](OwnRecord& own) { own.settings.tuning = 8; }),
+    EXPECT_THAT(change_of(2, [](OwnRecord& own) { own.common.settings.tuning = 8; }),
                 HasSubstr("PE 2 (process 102 on here) reads another NPUSHMEM_COLL_TUNING_FILE than PE 0"));
-    EXPECT_THAT(change_of(2, [](OwnRecord& own) { std::strcpy(own.settings.barrier, "tree"); }),
+    EXPECT_THAT(change_of(2, [](OwnRecord& own) { std::strcpy(own.common.settings.barrier, "tree"); }),
                 HasSubstr("NPUSHMEM_BARRIER_ALGO='tree', PE 0 has 'auto'"));
-    EXPECT_THAT(change_of(2, [](OwnRecord& own) { std::strcpy(own.settings.coll_library, "mpi"); }),
+    EXPECT_THAT(change_of(2, [](OwnRecord& own) { std::strcpy(own.common.settings.coll_library, "mpi"); }),
                 HasSubstr("NPUSHMEM_COLL_LIBRARY='mpi', PE 0 has"));
-    EXPECT_THAT(change_of(2, [](OwnRecord& own) { own.settings.symmetric_bytes = 4096; }),
+    EXPECT_THAT(change_of(2, [](OwnRecord& own) { own.common.settings.symmetric_bytes = 4096; }),
                 HasSubstr("NPUSHMEM_SYMMETRIC_SIZE=4096, PE 0 has 1073741824"));
-    EXPECT_THAT(change_of(1, [](OwnRecord& own) { own.settings.check = 1; }),
+    EXPECT_THAT(change_of(1, [](OwnRecord& own) { own.common.settings.check = 1; }),
                 HasSubstr("NPUSHMEM_CHECK=1, PE 0 has 0"));
-    EXPECT_THAT(change_of(1, [](OwnRecord& own) { own.settings.survives_deaths = 1; }),
+    EXPECT_THAT(change_of(1, [](OwnRecord& own) { own.common.settings.survives_deaths = 1; }),
                 HasSubstr("NPUSHMEM_ON_PEER_DEATH=survive, PE 0 has job"));
     EXPECT_THAT(change_of(1, [](OwnRecord& own) { own.record.version[1] += 1; }),
                 StartsWith("PE 1 (process 101) runs npushmem"));
@@ -89,8 +88,39 @@ TEST(ExchangePeRecords, DifferencesNameBothPes) {
 
 TEST(ExchangePeRecords, FactsThatDifferAreThoseOfEachPe) {
     EXPECT_EQ(exchange([](int, OwnRecord&) {}), "hereherehere");
-    EXPECT_EQ(exchange([](int pe, OwnRecord& own) { own.facts.host_name[0] = static_cast<char>('a' + pe); }),
+    EXPECT_EQ(exchange([](int pe, OwnRecord& own) { own.common.facts.host_name[0] = static_cast<char>('a' + pe); }),
               "aereberecere");
+}
+
+TEST(ExchangePeRecords, EqualRecordsTakeOneRound) {
+    const auto rounds_with = [](int different) {
+        const auto job = std::make_shared<fakes::FakeJob>(3);
+        const OwnRecord made = make_pe_record(Config::read(FakeEnvironment{}).value().settings(), 7, {}).value();
+        std::atomic<int> rounds{0};
+        {
+            std::vector<std::jthread> threads;
+            for (int pe = 0; pe < job->nranks(); ++pe)
+                threads.emplace_back([&, pe] {
+                    CountingBootstrap bootstrap(job, pe);
+                    OwnRecord own = made;
+                    own.record.process = 100 + pe;
+                    if (pe == different) own.common.facts.cpu_quota = 1.5;
+                    own.record.common_hash = hash_of(own.common);
+                    const auto all = exchange_pe_records(bootstrap, own);
+                    ASSERT_TRUE(all.ok()) << all.status().message();
+                    EXPECT_EQ(all.value().common.size(), different < 0 ? 1U : 3U);
+                    for (int i = 0; i < 3; ++i) {
+                        const auto each = static_cast<std::size_t>(i);
+                        EXPECT_EQ(all.value().pes[each].process, 100 + i);
+                        EXPECT_EQ(all.value().common_of(each).facts.cpu_quota == 1.5, i == different);
+                    }
+                    if (pe == 0) rounds = bootstrap.rounds;
+                });
+        }
+        return rounds.load();
+    };
+    EXPECT_EQ(rounds_with(-1), 1);
+    EXPECT_EQ(rounds_with(2), 2);
 }
 
 // Gathers strings of these lengths; every byte of PE i's is i. Returns the number of rounds.

@@ -23,16 +23,15 @@ protected:
         image.bytes = sizeof fake_variables;
         image.segments = {{{0, sizeof fake_variables}, 4096}};
         image.identity = 0x1234;
-        records.resize(3);
-        for (std::size_t pe = 0; pe < records.size(); ++pe) {
-            records[pe].process = 100 + static_cast<int>(pe);
-            records[pe].statics = StaticVariables::record_of(settings, image);
+        for (int pe = 0; pe < 3; ++pe) {
+            records.pes.emplace_back().process = 100 + pe;
+            records.common.emplace_back().statics = StaticVariables::record_of(settings, image);
         }
     }
 
     // PE 0's view.
     StaticVariables made() {
-        pes = PeTable({records, std::vector<HostFacts>(1)});
+        pes = PeTable(records);
         return {image, pes, 0};
     }
     StaticVariables shared() {
@@ -46,7 +45,7 @@ protected:
 
     Settings settings;
     ProgramImage image;
-    std::vector<PeRecord> records;
+    PeRecords records;
     PeTable pes;
     std::unique_ptr<HostMemory> memory;
 };
@@ -67,8 +66,8 @@ TEST_F(StaticVariablesTest, AreSharedIfAllPesRunOneExecutable) {
 }
 
 TEST_F(StaticVariablesTest, AreNotSharedWithAnotherExecutable) {
-    records[2].statics.identity = 0x99;
-    records[2].statics.bytes = 3 * 4096;
+    records.common[2].statics.identity = 0x99;
+    records.common[2].statics.bytes = 3 * 4096;
     const StaticVariables variables = shared();
     EXPECT_EQ(variables.max_bytes(), 3U * 4096) << "the most that any PE needs";
     EXPECT_TRUE(variables.shared());
@@ -84,7 +83,7 @@ TEST_F(StaticVariablesTest, AreNotSharedWithAnotherExecutable) {
 
 TEST_F(StaticVariablesTest, OfAPeWhereTheyAreDisabledAreUnreachable) {
     settings.static_data = false;
-    records[1].statics = StaticVariables::record_of(settings, image);
+    records.common[1].statics = StaticVariables::record_of(settings, image);
     const StaticVariables variables = shared();
     EXPECT_THAT(variables.check("source", fake_variables, 8, 1).message(),
                 HasSubstr("those of PE 1 are not symmetric: NPUSHMEM_STATIC_DATA is 0"));
@@ -93,7 +92,7 @@ TEST_F(StaticVariablesTest, OfAPeWhereTheyAreDisabledAreUnreachable) {
 
 TEST_F(StaticVariablesTest, TakeNoMemoryIfDisabled) {
     settings.static_data = false;
-    for (auto& record : records) record.statics = StaticVariables::record_of(settings, image);
+    for (auto& record : records.common) record.statics = StaticVariables::record_of(settings, image);
     const StaticVariables variables = shared();
     EXPECT_EQ(variables.max_bytes(), 0U);
     EXPECT_FALSE(variables.shared());
@@ -102,7 +101,7 @@ TEST_F(StaticVariablesTest, TakeNoMemoryIfDisabled) {
 }
 
 TEST_F(StaticVariablesTest, AreNotSharedIfPesAreThreads) {
-    records[0].process = records[1].process;
+    records.pes[0].process = records.pes[1].process;
     const StaticVariables variables = shared();
     EXPECT_FALSE(variables.shared()) << "they have one set of variables between them";
     EXPECT_EQ(variables.describe(), "not symmetric: it is a thread of a process that has several PEs");
