@@ -39,6 +39,10 @@ constexpr std::uint64_t hosts_broadcast_bytes = 512U << 10;
 constexpr std::uint64_t hosts_fcollect_bytes = 4096;
 // The same for its three further barriers instead of reads of published copies, each of which takes a round trip.
 constexpr std::uint64_t hosts_reads = 3;
+// Members of larger teams publish up to this many bytes rather than write them to all others: a workspace holds those
+// of several members, so that each touches fewer pages.
+constexpr int push_exchange_members = 8;
+constexpr std::uint64_t published_exchange_bytes = Workspace::contribution_bytes / 4;
 // From this size on, a second barrier over mapped memory costs less than to combine all arrays on each member.
 constexpr std::uint64_t partition_reduce_bytes = 512;
 
@@ -126,7 +130,11 @@ Status pull_from_all(Group& group, Read&& read_from) {
 // Combines the arrays of all members.
 Status combine_all(Group& group, std::uint64_t source, std::size_t count, const Reduction& how, std::byte* result) {
     return combine(
-        group, group.size(), [](int member) { return member; }, source, count, how, result);
+        group, group.size(),
+        [source](int member) {
+            return Place{member, source};
+        },
+        count, how, result);
 }
 
 // Reduces this member's chunk of all arrays, block by block. Only this member accesses that chunk of any array, so dest
@@ -151,9 +159,11 @@ Status reduce_partitioned(Group& group, std::uint64_t dest, std::uint64_t source
 
 Status reduce_published(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
                         const Reduction& how) {
-    const auto at = publish(group, local_address(group, source), count * how.size);
-    if (!at.ok()) return at.status();
-    return combine_all(group, at.value(), count, how, local_address(group, dest));
+    const auto all = publish(group, local_address(group, source), count * how.size);
+    if (!all.ok()) return all.status();
+    return combine(
+        group, group.size(), [&](int member) { return all.value().of(member); }, count, how,
+        local_address(group, dest));
 }
 
 // Runs a call in the group's library, if it has one that serves the call. `bytes` of each member select it.
@@ -204,17 +214,36 @@ Status gather_by_lines(Group& group, SmallExchange& lines, std::uint64_t dest, s
     return gather_by_lines(group, lines, local_address(group, dest), local_address(group, source), bytes, each);
 }
 
+// Publishes the bytes for the others, and copies those of each member to its block of dest. `each`: its source has a
+// block for every member.
+Status gather_published(Group& group, std::byte* dest, const std::byte* source, std::uint64_t bytes, bool each) {
+    const std::uint64_t blocks = each ? static_cast<std::uint64_t>(group.size()) : 1;
+    const std::uint64_t skipped = each ? static_cast<std::uint64_t>(group.index()) * bytes : 0;
+    const auto all = publish(group, source, blocks * bytes);
+    Status done = all.status();
+    for (int member = 0; member < group.size() && done.ok(); ++member, dest += bytes) {
+        const Place from = all.value().of(member);
+        done = read(group, {from.member, from.offset + skipped}, dest, bytes);
+    }
+    return done;
+}
+
+// The same between arrays in symmetric memory.
+Status gather_published(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, bool each) {
+    return gather_published(group, local_address(group, dest), local_address(group, source), bytes, each);
+}
+
 using HeldBlock = std::unique_ptr<std::byte[]>;
 
 // Synchronises. Returns memory of the process; fails on all members if one of them has none.
 Result<HeldBlock> hold_block(Group& group, std::uint64_t bytes) {
     HeldBlock held(new (std::nothrow) std::byte[bytes]);
     const std::uint64_t mine = held != nullptr ? 1 : 0;
-    const auto at = publish(group, &mine, sizeof mine);
-    Status done = at.status();
+    const auto all = publish(group, &mine, sizeof mine);
+    Status done = all.status();
     for (int member = 0; member < group.size() && done.ok(); ++member) {
         std::uint64_t theirs = 0;
-        done = read(group, member, at.value(), &theirs, sizeof theirs);
+        done = read(group, all.value().of(member), &theirs, sizeof theirs);
         if (done.ok() && theirs == 0)
             done = {Code::memory,
                     fmt::format("member {} has no memory for the {} bytes that a reduce-scatter with equal "
@@ -264,7 +293,7 @@ Status exchange_pairs(Group& group, std::span<const PairRecord> own, std::span<P
     constexpr int at_a_time = Workspace::contribution_bytes / size;
     Status done;
     for (int first = 0; first < group.size(); first += at_a_time) {
-        const std::uint64_t at = group.workspace() + group.next_workspace_half() * Workspace::contribution_bytes;
+        const std::uint64_t at = next_half(group);
         const int turn = group.index() - first;
         if (done.ok() && turn >= 0 && turn < at_a_time)
             done = for_all(group, [&](int member) {
@@ -296,6 +325,20 @@ Status collect_pull(Group& group, std::uint64_t dest, std::span<const Block> sou
     return sync_after(group, std::move(done));
 }
 
+Status collect_published(Group& group, std::uint64_t at, std::uint64_t dest, std::span<const Block> sources,
+                         std::uint64_t largest) {
+    const Block& own = sources[static_cast<std::size_t>(group.index())];
+    const auto all = publish(group, at, local_address(group, own.offset), own.bytes, largest);
+    Status done = all.status();
+    std::byte* to = local_address(group, dest);
+    for (int member = 0; member < group.size() && done.ok(); ++member) {
+        const std::uint64_t theirs = sources[static_cast<std::size_t>(member)].bytes;
+        done = read(group, all.value().of(member), to, theirs);
+        to += theirs;
+    }
+    return done;
+}
+
 // Returns how many fewer messages a member sends to, or reads from, other hosts by the method `hosts`.
 std::uint64_t saved_by_hosts(const Group& group) {
     const HostGrid* const grid = group.host_grid();
@@ -309,6 +352,11 @@ bool prefers_hosts(const Group& group, std::uint64_t bytes, std::uint64_t many) 
     const std::uint64_t saved = saved_by_hosts(group);
     return (group.host_sync() != nullptr && group.host_grid() != nullptr) || saved >= hosts_messages ||
            saved * bytes >= many;
+}
+
+// Returns whether published contributions of so many bytes are read faster than each member writes to all others.
+bool prefers_published(const Group& group, std::uint64_t bytes) {
+    return group.all_mapped() && group.size() > push_exchange_members && bytes <= published_exchange_bytes;
 }
 
 Method broadcast_method(const Group& group, std::uint64_t bytes, bool has_ring) {
@@ -349,12 +397,7 @@ Status gather_small(Group& group, const void* mine, std::uint64_t bytes, void* a
         return gather_by_lines(group, *lines, static_cast<std::byte*>(all), static_cast<const std::byte*>(mine), bytes,
                                false);
     }
-    const auto at = publish(group, mine, bytes);
-    Status done = at.status();
-    auto* to = static_cast<std::byte*>(all);
-    for (int member = 0; member < group.size() && done.ok(); ++member, to += bytes)
-        done = read(group, member, at.value(), to, bytes);
-    return done;
+    return gather_published(group, static_cast<std::byte*>(all), static_cast<const std::byte*>(mine), bytes, false);
 }
 
 Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root) {
@@ -382,9 +425,14 @@ Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
     if (bytes == 0) return {};
     if (auto done = run_by_library(group, dest, source, transfer(NPUSHMEM_COLL_FCOLLECT, bytes), bytes)) return *done;
     SmallExchange* const lines = lines_for(group, bytes, false);
-    const Method built_in = prefers_hosts(group, bytes, hosts_fcollect_bytes) ? Method::hosts : Method::push;
-    const Method method =
+    const bool fits = bytes <= Workspace::contribution_bytes;
+    const Method built_in = prefers_hosts(group, bytes, hosts_fcollect_bytes) ? Method::hosts
+                            : prefers_published(group, bytes)                 ? Method::published
+                                                                              : Method::push;
+    Method method =
         exchange_method(group, NPUSHMEM_COLL_FCOLLECT, bytes, lines != nullptr, built_in, group.host_grid() != nullptr);
+    if (method == Method::published && !fits) method = built_in;
+    if (method == Method::published) return gather_published(group, dest, source, bytes, false);
     if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, bytes, false);
     if (method == Method::hosts) return fcollect_by_hosts(group, dest, source, bytes);
     if (method == Method::pull)
@@ -401,7 +449,12 @@ Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint
     std::vector<Block> sources(static_cast<std::size_t>(group.size()));
     // After a failure, which may be of this member alone, the others wait for its message.
     const auto fail = [&](Status done) { return push_to_all(group, std::move(done), [](int) { return Message{}; }); };
-    if (Status done = gather_small(group, &mine, sizeof mine, sources.data()); !done.ok()) return fail(done);
+    Status gathered = gather_small(group, &mine, sizeof mine, sources.data());
+    // Takes the half also where it is not used: a member that has failed alone does not know whether the others use it.
+    // A library may not synchronise, which the next use of the other half requires.
+    const bool may_publish = group.all_mapped() && group.library() == nullptr;
+    const std::uint64_t half = may_publish ? next_half(group) : 0;
+    if (!gathered.ok()) return fail(std::move(gathered));
     std::uint64_t before = 0;
     std::uint64_t largest = 0;
     std::uint64_t left = room;
@@ -422,9 +475,13 @@ Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint
         call.counts = counts.data();
         if (auto ran = run_by_library(group, dest, source, call, largest)) return *ran;
     }
+    const Method selected = group.method(NPUSHMEM_COLL_COLLECT, largest);
+    const bool publishes = selected == Method::published
+                               ? largest <= Workspace::contribution_bytes
+                               : selected == Method::automatic && prefers_published(group, largest);
+    if (may_publish && publishes) return collect_published(group, half, dest, sources, largest);
     // With a HostSync a member that has failed above pushes, so all do.
-    if (group.host_sync() == nullptr && group.method(NPUSHMEM_COLL_COLLECT, largest) == Method::pull)
-        return collect_pull(group, dest, sources);
+    if (group.host_sync() == nullptr && selected == Method::pull) return collect_pull(group, dest, sources);
     const Message to_all{dest + before, local_address(group, source), bytes};
     return push_to_all(group, {}, [&](int /*member*/) { return to_all; });
 }
@@ -433,7 +490,12 @@ Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
     if (bytes == 0) return {};
     if (auto done = run_by_library(group, dest, source, transfer(NPUSHMEM_COLL_ALLTOALL, bytes), bytes)) return *done;
     SmallExchange* const lines = lines_for(group, bytes, true);
-    const Method method = exchange_method(group, NPUSHMEM_COLL_ALLTOALL, bytes, lines != nullptr, Method::push);
+    const auto members = static_cast<std::uint64_t>(group.size());
+    const bool fits = bytes <= Workspace::contribution_bytes / members;
+    const Method built_in = fits && prefers_published(group, bytes * members) ? Method::published : Method::push;
+    Method method = exchange_method(group, NPUSHMEM_COLL_ALLTOALL, bytes, lines != nullptr, built_in);
+    if (method == Method::published && !fits) method = built_in;
+    if (method == Method::published) return gather_published(group, dest, source, bytes, true);
     if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, bytes, true);
     const std::uint64_t mine = static_cast<std::uint64_t>(group.index()) * bytes;
     if (method == Method::pull)

@@ -220,8 +220,11 @@ Status send_host_sum(Group& group, Steps& steps, Status done, std::uint64_t sour
     alignas(64) Slots slot{};
     if (done.ok())
         done = combine(
-            group, grid.per_host, [&](int local_index) { return grid.local_member(local_index); }, source, count, how,
-            slot.data());
+            group, grid.per_host,
+            [&](int local_index) {
+                return Place{grid.local_member(local_index), source};
+            },
+            count, how, slot.data());
     const std::uint64_t bytes = slot_bytes(count * how.size);
     std::memcpy(slot.data() + bytes - sizeof number, &number, sizeof number);
     const std::uint64_t at = sums + static_cast<std::uint64_t>(grid.own.host) * bytes;
@@ -255,7 +258,7 @@ Status combine_host_sums(Group& group, std::uint64_t sums, std::uint64_t dest, s
 Status reduce_by_host_sums(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
                            const Reduction& how) {
     const CallNumber number = group.next_host_sums();
-    const std::uint64_t sums = group.workspace() + group.next_workspace_half() * Workspace::contribution_bytes;
+    const std::uint64_t sums = next_half(group);
     Steps steps(group);
     Status done = steps.sync_host({});
     const bool is_sender = group.host_grid()->own.local_index == 0;
@@ -273,7 +276,12 @@ Status combine_blocks(Group& group, int members, MemberAt&& member_at, std::uint
     Status done;
     for (std::uint64_t i = 0; i < count && done.ok(); i += step) {
         const std::uint64_t elements = std::min(step, count - i);
-        done = combine(group, members, member_at, source + i * how.size, elements, how, block.data());
+        done = combine(
+            group, members,
+            [&](int member) {
+                return Place{member_at(member), source + i * how.size};
+            },
+            elements, how, block.data());
         if (done.ok()) std::memcpy(local_address(group, dest + i * how.size), block.data(), elements * how.size);
     }
     return done;

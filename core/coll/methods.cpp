@@ -14,9 +14,9 @@ constexpr std::array<std::string_view, 9> method_names{"automatic", "lines", "ri
                                                        "scatter",   "hosts", "published", "partitioned"};
 
 constexpr Method broadcast_methods[] = {Method::ring, Method::push, Method::pull, Method::scatter, Method::hosts};
-constexpr Method collect_methods[] = {Method::push, Method::pull};
-constexpr Method fcollect_methods[] = {Method::lines, Method::push, Method::pull, Method::hosts};
-constexpr Method alltoall_methods[] = {Method::lines, Method::push, Method::pull};
+constexpr Method collect_methods[] = {Method::push, Method::pull, Method::published};
+constexpr Method fcollect_methods[] = {Method::lines, Method::push, Method::pull, Method::published, Method::hosts};
+constexpr Method alltoall_methods[] = {Method::lines, Method::push, Method::pull, Method::published};
 constexpr Method reduce_methods[] = {Method::lines, Method::published, Method::partitioned, Method::hosts};
 constexpr Method reduce_scatter_methods[] = {Method::lines, Method::pull};
 

@@ -21,7 +21,7 @@ enum class Method : std::uint8_t {
     pull,        // a barrier; members read the others' source; a barrier
     scatter,     // as pull, but each member reads its part from the root, and the other parts from the other members
     hosts,       // as push or partitioned, but bytes for all members of a host cross the network once: host_grid()
-    published,   // members copy their arrays to their workspaces; a barrier; each combines all
+    published,   // members copy their arrays to workspaces; a barrier; each reads or combines all
     partitioned  // a barrier; each member combines its part of all arrays and writes it to all; a barrier
 };
 

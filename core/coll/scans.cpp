@@ -56,15 +56,15 @@ Status scan_chunked(Group& group, std::uint64_t dest, std::uint64_t source, std:
 Status scan_published(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, bool inclusive,
                       const Reduction& how) {
     const std::uint64_t bytes = count * how.size;
-    const auto at = publish(group, local_address(group, source), bytes);
-    if (!at.ok()) return at.status();
+    const auto all = publish(group, local_address(group, source), bytes);
+    if (!all.ok()) return all.status();
     alignas(64) std::array<std::byte, 2 * Workspace::contribution_bytes> sum;
     alignas(64) std::array<std::byte, Workspace::contribution_bytes> fetched;
     std::memset(sum.data(), 0, count * how.accumulator_size);
     const int last = inclusive ? group.index() : group.index() - 1;
     Status done;
     for (int member = 0; member <= last && done.ok(); ++member) {
-        done = read(group, member, at.value(), fetched.data(), bytes);
+        done = read(group, all.value().of(member), fetched.data(), bytes);
         if (done.ok()) add(sum.data(), fetched.data(), count, member, how);
     }
     if (done.ok()) how.finish(local_address(group, dest), sum.data(), count);

@@ -80,31 +80,68 @@ inline Chunk chunk_of(std::uint64_t count, int parts, int index) {
     return {i * each + std::min(i, more), each + (i < more ? 1 : 0)};
 }
 
-// Copies this member's array into its workspace and synchronises. Returns the offset, equal on all members.
-inline Result<std::uint64_t> publish(Group& group, const void* source, std::uint64_t bytes) {
-    const std::uint64_t at = group.workspace() + group.next_workspace_half() * Workspace::contribution_bytes;
-    std::memcpy(local_address(group, at), source, bytes);
-    Status synced = group.sync();
-    return synced.ok() ? Result<std::uint64_t>(at) : Result<std::uint64_t>(synced);
+// Bytes of a member.
+struct Place {
+    int member;
+    std::uint64_t offset;
+};
+
+// Where the members' contributions to a call are published. Members that map each other pack them into the workspaces
+// of the first members: a member then reads a few pages, not one of every member.
+struct Contributions {
+    std::uint64_t at;  // in each workspace
+    std::uint64_t bytes;
+    std::uint64_t of_workspace;  // contributions that one workspace holds
+
+    [[nodiscard]] Place of(int member) const {
+        const auto number = static_cast<std::uint64_t>(member);
+        return {static_cast<int>(number / of_workspace), at + number % of_workspace * bytes};
+    }
+};
+
+// Returns the half of every workspace that this call may write.
+inline std::uint64_t next_half(Group& group) {
+    return group.workspace() + group.next_workspace_half() * Workspace::contribution_bytes;
 }
 
-// Combines `count` elements at `source` of the members that member_at(0) to member_at(members - 1) return, in this
-// order, into `result`. Their accumulators fit into a block.
-template <class MemberAt>
-Status combine(Group& group, int members, MemberAt&& member_at, std::uint64_t source, std::size_t count,
-               const Reduction& how, std::byte* result) {
+// Publishes this member's array of `bytes` in the half at `at`, and synchronises. `largest`: bytes of the longest
+// array, equal on all members.
+inline Result<Contributions> publish(Group& group, std::uint64_t at, const void* source, std::uint64_t bytes,
+                                     std::uint64_t largest) {
+    const std::uint64_t fitting = Workspace::contribution_bytes / std::max<std::uint64_t>(largest, 1);
+    const Contributions all{at, largest, group.all_mapped() ? fitting : 1};
+    const Place own = all.of(group.index());
+    if (bytes > 0) std::memcpy(group.mapped_address(own.member, own.offset), source, bytes);
+    Status synced = group.sync();
+    return synced.ok() ? Result<Contributions>(all) : Result<Contributions>(synced);
+}
+
+// Publishes arrays of equal length.
+inline Result<Contributions> publish(Group& group, const void* source, std::uint64_t bytes) {
+    return publish(group, next_half(group), source, bytes, bytes);
+}
+
+inline Status read(Group& group, const Place& from, void* dest, std::uint64_t bytes) {
+    return read(group, from.member, from.offset, dest, bytes);
+}
+
+// Combines the arrays of `count` elements at the places that place_of(0) to place_of(arrays - 1) return, in this order,
+// into `result`. Their accumulators fit into a block.
+template <class PlaceOf>
+Status combine(Group& group, int arrays, PlaceOf&& place_of, std::size_t count, const Reduction& how,
+               std::byte* result) {
     alignas(64) std::array<std::byte, block_bytes> fetched;
     alignas(64) std::array<std::byte, block_bytes> wide;
     const std::uint64_t bytes = count * how.size;
     std::byte* const accumulators = how.widens() ? wide.data() : result;
     std::byte* const first = how.widens() ? fetched.data() : result;
-    Status done = read(group, member_at(0), source, first, bytes);
+    Status done = read(group, place_of(0), first, bytes);
     if (done.ok() && how.widens()) how.begin(accumulators, first, count);
-    for (int i = 1; i < members && done.ok(); ++i) {
-        const int member = member_at(i);
-        const std::byte* with = group.mapped_address(member, source);
+    for (int i = 1; i < arrays && done.ok(); ++i) {
+        const Place place = place_of(i);
+        const std::byte* with = group.mapped_address(place.member, place.offset);
         if (with == nullptr) {
-            done = group.get(member, source, fetched.data(), bytes);
+            done = group.get(place.member, place.offset, fetched.data(), bytes);
             with = fetched.data();
         }
         if (done.ok()) how.kernel(accumulators, with, count);

@@ -23,6 +23,7 @@
 #include <cstdint>
 
 #include "core/base/awaited_bytes.hpp"
+#include "core/base/liveness.hpp"
 #include "core/base/shared_segment.hpp"
 #include "core/memory/wait_record.hpp"
 

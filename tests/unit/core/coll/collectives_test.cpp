@@ -351,6 +351,31 @@ TEST(ManyMembers, AlltoallvExchangesItsBlocksInTurns) {
         });
 }
 
+// Each workspace is on another page: members that read all of them would need as many page tables.
+TEST(LargeTeams, PublishInTheWorkspacesOfTheirFirstMembers) {
+    constexpr int members = 33;
+    constexpr std::uint64_t bytes = 128;  // 16 in a workspace
+    Threads world(members, true, false);
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < members; ++i)
+        threads.emplace_back([&, i] {
+            ThreadGroup group(world, i);
+            std::byte* const memory = group.mapped_address(i, 0);
+            const auto check = [&](const Status& done) {
+                ASSERT_TRUE(done.ok()) << done.message();
+                ASSERT_TRUE(group.sync().ok());
+            };
+            std::memset(memory, i + 1, bytes);
+            check(fcollect(group, dest_at, 0, bytes));
+            check(collect(group, dest_at, 0, bytes - static_cast<std::uint64_t>(i), room - dest_at));
+            check(reduce(group, dest_at, 0, bytes / 8, ReduceOperation::sum, ReduceElement::u64));
+            const auto* const workspace = group.mapped_address(i, group.workspace());
+            const bool is_used =
+                std::any_of(workspace, workspace + Workspace::bytes, [](std::byte one) { return one != std::byte{0}; });
+            EXPECT_EQ(is_used, i <= 2) << "member " << i;
+        });
+}
+
 // Methods that the built-in choice leaves out for these sizes; one that does not serve a call leaves it to another.
 INSTANTIATE_TEST_SUITE_P(Methods, Collectives,
                          ::testing::Values(Shape{4, true, true, Method::push}, Shape{4, true, true, Method::pull},
@@ -358,6 +383,8 @@ INSTANTIATE_TEST_SUITE_P(Methods, Collectives,
                                            Shape{4, true, true, Method::partitioned},
                                            Shape{3, false, true, Method::push}, Shape{3, false, true, Method::scatter},
                                            Shape{3, false, true, Method::ring}, Shape{4, true, true, Method::published},
+                                           Shape{3, false, true, Method::published}, Shape{9, true, true},
+                                           Shape{33, true, false}, Shape{12, true, false, Method::push},
                                            Shape{4, true, true, Method::automatic, true}));
 
 INSTANTIATE_TEST_SUITE_P(Hosts, Collectives,
