@@ -207,15 +207,15 @@ NPUSHMEM_API int npushmemx_team_set_barrier(npushmem_team_t team, const char* al
  * Methods of broadcast: ring (small, without a barrier), push (the root writes to all, then a
  * barrier), pull (the others read between two barriers), scatter (each member reads its part from the root, and the
  * other parts from the members), hosts; of collect: push, pull, published (members copy to the runtime's memory, then a
- * barrier, and each reads the copies, at most 2 KiB of each member); of fcollect and alltoall: lines (as ring), push,
- * pull, published; of fcollect also hosts; of reductions: lines, published, partitioned (each member combines one
- * part), hosts; of reduce-scatter: lines, pull. hosts serves teams on several hosts with the same number
- * of members, at least two, on each, in jobs whose PEs map all PEs of their hosts: bytes for all members of a host
- * cross the network once, divided among them. It reduces the arrays of each host first, then those of the hosts, and
- * does not reduce f16 and bf16. npushmem-perf tune-collectives times the methods. Otherwise as
- * npushmemx_team_set_barrier. Another name or method is an error (NPUSHMEM_E_ARGUMENT). A library may refuse a team at
- * the first call that is left to it: npushmem's own collectives serve the team then, and this function returns
- * NPUSHMEM_E_UNSUPPORTED for the library's name from then on. */
+ * barrier, and each reads the copies; at most 2 KiB of each member; of collect only where all members map each other
+ * and no library is loaded); of fcollect and alltoall: lines (as ring), push, pull, published; of fcollect also hosts;
+ * of reductions: lines, published, partitioned (each member combines one part), hosts; of reduce-scatter: lines, pull.
+ * hosts serves teams on several hosts with the same number of members, at least two, on each, in jobs whose PEs map all
+ * PEs of their hosts: bytes for all members of a host cross the network once, divided among them. It reduces the arrays
+ * of each host first, then those of the hosts, and does not reduce f16 and bf16. npushmem-perf tune-collectives times
+ * the methods. Otherwise as npushmemx_team_set_barrier. Another name or method is an error (NPUSHMEM_E_ARGUMENT). A
+ * library may refuse a team at the first call that is left to it: npushmem's own collectives serve the team then, and
+ * this function returns NPUSHMEM_E_UNSUPPORTED for the library's name from then on. */
 NPUSHMEM_API int npushmemx_team_set_collectives(npushmem_team_t team, const char* library);
 /* Collective over the team; one thread at a time. Completes this PE's operations on the default context, as quiet, then
  * returns when all members have entered. Returns 0 or a code, with a report. */

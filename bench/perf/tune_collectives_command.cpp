@@ -84,6 +84,7 @@ struct Mapping {
     bool all = false;        // every PE maps every PE
     bool hosts = false;      // several hosts with the same number of PEs, which map each other
     bool each_host = false;  // every PE maps those of its host
+    bool library = false;    // a library is loaded
 };
 
 // Whether the method itself serves calls of `bytes` of each of `pes` PEs, and not the built-in choice in its place.
@@ -104,7 +105,10 @@ bool serves(coll::Method method, const MeasuredCollective& collective, std::size
                 return mapping.each_host && pes <= coll::LeaderExchange::max_members &&
                        bytes <= coll::LeaderExchange::broadcast_bytes;
             return pes > 1 && pes <= coll::BroadcastRing::max_members && bytes <= coll::BroadcastRing::payload_bytes;
-        case Method::published: return bytes <= coll::Workspace::contribution_bytes;
+        case Method::published:
+            if (collective.number == NPUSHMEM_COLL_COLLECT && (!mapping.all || mapping.library)) return false;
+            if (collective.number == NPUSHMEM_COLL_ALLTOALL) bytes *= static_cast<std::size_t>(pes);
+            return bytes <= coll::Workspace::contribution_bytes;
         case Method::hosts: return mapping.hosts;
         default: return true;
     }
@@ -148,7 +152,8 @@ private:
         auto dest = make_symmetric<std::byte>(bytes_.back() * pes);
         auto source = make_symmetric<std::byte>(bytes_.back() * pes);
         if (!dest.ok() || !source.ok()) return dest.ok() ? source.status() : dest.status();
-        const Mapping mapping = mapping_of(job, dest.value().get());
+        Mapping mapping = mapping_of(job, dest.value().get());
+        mapping.library = !library_.empty();
         std::vector<Measured> all;
         bench::TerminalProgress progress(job.is_reporter());
         std::size_t step = 0;

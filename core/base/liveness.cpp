@@ -93,7 +93,7 @@ FileDescriptor open_pidfd(pid_t pid) { return FileDescriptor(static_cast<int>(::
 bool SharedTurn::take(std::chrono::steady_clock::time_point now, std::chrono::nanoseconds interval) {
     const std::int64_t moment = std::chrono::nanoseconds(now.time_since_epoch()).count();
     std::int64_t last = last_.load(std::memory_order_relaxed);
-    const bool is_due = last == 0 || moment < last || moment - last >= interval.count();
+    const bool is_due = last == 0 || std::abs(moment - last) >= interval.count();
     // Relaxed: it orders no other memory.
     return is_due && last_.compare_exchange_strong(last, moment, std::memory_order_relaxed);
 }
@@ -162,11 +162,12 @@ std::optional<int> ProcessLiveness::find_dead(const PeRange& pes) {
     return std::nullopt;
 }
 
-std::vector<int> ProcessLiveness::ended() const {
+std::vector<int> ProcessLiveness::ended(Depth depth) const {
     std::vector<int> out;
     for (int pe = 0; pe < npes_; ++pe) {
         const ProcessId process = process_of(pe);
-        if (process.pid != 0 && !is_alive(process)) out.push_back(pe);
+        if (process.pid == 0) continue;
+        if (depth == Depth::kernel ? !kernel_knows(process.pid) : !is_alive(process)) out.push_back(pe);
     }
     return out;
 }

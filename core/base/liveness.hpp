@@ -114,7 +114,7 @@ FileDescriptor open_pidfd(pid_t pid);
 class SharedTurn {
 public:
     // Returns true to one caller in each interval. Clocks of different time namespaces differ, so a caller whose clock
-    // is behind the last turn takes one too.
+    // is an interval behind the last turn takes one too.
     bool take(std::chrono::steady_clock::time_point now, std::chrono::nanoseconds interval);
 
 private:
@@ -143,8 +143,12 @@ public:
     // continues behind them.
     std::optional<int> find_dead(const PeRange& pes) override;
 
-    // Returns all PEs whose processes have ended, in ascending order. Reads /proc for every PE.
-    [[nodiscard]] std::vector<int> ended() const;
+    enum class Depth {
+        kernel,  // misses zombies and reused numbers; costs less than 1 us per PE
+        proc     // reads /proc for every PE
+    };
+    // Returns all PEs whose processes have ended, in ascending order.
+    [[nodiscard]] std::vector<int> ended(Depth depth) const;
 
 private:
     static constexpr unsigned checks_per_call = 16;

@@ -19,6 +19,11 @@ constexpr microseconds yielding_per_pe_on_core{50};
 // One second of waiting may cost 10 ms of CPU time; sleeping uses some of it too.
 constexpr microseconds longest_yielding{2000};
 
+// A check wakes the thread. So many PEs on a core share the cost of one on a core of its own.
+constexpr double pes_per_check = 8;
+constexpr std::chrono::milliseconds max_first_check{1000};
+constexpr std::chrono::milliseconds max_check{1000};
+
 }  // namespace
 
 WaitBudget choose_wait_budget(const HostOccupancy& share) {
@@ -30,6 +35,13 @@ WaitBudget choose_wait_budget(const HostOccupancy& share) {
     }
     const auto wanted = std::chrono::duration_cast<microseconds>(yielding_per_pe_on_core * oversubscription);
     budget.yield_for = std::clamp(wanted, shortest_yielding, longest_yielding);
+    const double factor = std::max(oversubscription / pes_per_check, 1.0);
+    const auto longer = [factor](std::chrono::nanoseconds interval, std::chrono::milliseconds limit) {
+        const auto times = std::chrono::duration_cast<std::chrono::nanoseconds>(interval * factor);
+        return std::min<std::chrono::nanoseconds>(times, limit);
+    };
+    budget.first_check = longer(budget.first_check, max_first_check);
+    budget.longest_check = longer(budget.longest_check, max_check);
     return budget;
 }
 
@@ -46,20 +58,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// A check costs microseconds per PE, so a wait checks at growing intervals, but detects a death well within a second,
-// or within two if it needs hundreds of PEs.
-constexpr milliseconds max_liveness_check_interval{250};
-
-nanoseconds first_liveness_check(int pes) {
-    constexpr milliseconds of_few{10};
-    constexpr int few = 16;
-    constexpr milliseconds longest{1000};
-    return std::min(of_few * std::max(1, pes / few), longest);
-}
-
 // Nobody wakes a sleeper that awaits a plain store. It finds the store within a hundredth of the time that it has
-// waited, and no later than it would find a death.
+// waited, and within the longest sleep.
 constexpr int naps_per_wait = 100;
+constexpr milliseconds longest_unwoken_sleep{250};
 // A writer or an arrival wakes it. It drives the transports after each nap, as this PE's own messages may need that.
 constexpr int naps_per_parked_wait = 32;
 
@@ -103,7 +105,7 @@ BackoffState::BackoffState(const Waiter& waiter, const WaitFor& what)
       spin_mask_((has_progress() ? spins_per_drive : spins_per_clock) - 1),
       stage_(waiter.budget_.spin_for > nanoseconds::zero() ? Stage::spin : Stage::yield),
       next_sleep_(waiter.budget_.first_sleep),
-      liveness_check_interval_(first_liveness_check(what.needs.count)) {}
+      liveness_check_interval_(waiter.budget_.first_check) {}
 
 BackoffState::~BackoffState() {
     if (announced_) what_.parking->retract();
@@ -152,7 +154,7 @@ bool BackoffState::must_drive() const {
 nanoseconds BackoffState::longest_nap() const {
     if (must_drive() || what_.is_stepwise) return waiter_.budget_.longest_sleep;
     const int naps = what_.parking == nullptr ? naps_per_wait : naps_per_parked_wait;
-    const nanoseconds share = std::min<nanoseconds>((now_ - *started_) / naps, max_liveness_check_interval);
+    const nanoseconds share = std::min<nanoseconds>((now_ - *started_) / naps, longest_unwoken_sleep);
     return std::max(share, waiter_.budget_.longest_sleep);
 }
 
@@ -166,8 +168,9 @@ nanoseconds BackoffState::sleep_length() const {
 // If a writer will wake the sleeper, it wakes up only to check that those PEs are alive.
 nanoseconds BackoffState::longest_sleep() const {
     const bool checks = waiter_.liveness_ != nullptr && what_.needs.count != 0;
-    const nanoseconds to_check =
-        checks ? std::max<nanoseconds>(next_liveness_check_ - now_, nanoseconds{1}) : max_liveness_check_interval;
+    nanoseconds to_check =
+        checks ? std::max<nanoseconds>(next_liveness_check_ - now_, nanoseconds{1}) : longest_unwoken_sleep;
+    if (!what_.writers_wake) to_check = std::min<nanoseconds>(to_check, longest_unwoken_sleep);
     if (what_.parking != nullptr && !has_progress()) return to_check;
     // A check may be late by a sleep of the budget.
     return std::min(next_sleep_, std::max(to_check, waiter_.budget_.longest_sleep));
@@ -222,8 +225,7 @@ bool BackoffState::check_deadline() {
 
 bool BackoffState::check_liveness() {
     if (waiter_.liveness_ == nullptr || what_.needs.count == 0 || now_ < next_liveness_check_) return true;
-    if (liveness_check_interval_ < max_liveness_check_interval)
-        liveness_check_interval_ = std::min<nanoseconds>(liveness_check_interval_ * 2, max_liveness_check_interval);
+    liveness_check_interval_ = std::min(liveness_check_interval_ * 2, waiter_.budget_.longest_check);
     next_liveness_check_ = now_ + liveness_check_interval_;
     ++steps_.liveness_checks;
     const auto dead = waiter_.liveness_->find_dead(what_.needs);

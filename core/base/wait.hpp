@@ -41,6 +41,9 @@ struct WaitBudget {
     std::chrono::nanoseconds yield_for{0};
     std::chrono::nanoseconds first_sleep{50'000};       // then sleeps; each one doubles
     std::chrono::nanoseconds longest_sleep{2'000'000};  // until the wait has lasted a hundred times as long
+    // Between checks of the PEs that the wait needs: after the first interval, intervals that grow to the longest.
+    std::chrono::nanoseconds first_check{10'000'000};
+    std::chrono::nanoseconds longest_check{250'000'000};
 
     bool operator==(const WaitBudget&) const = default;
 };
@@ -91,7 +94,7 @@ public:
     virtual ~WaitObserver() = default;
 
     // The wait, identified by `id` while it lasts, has lasted from `began` to `now`. Called at every later reading of
-    // the clock, at least four times a second.
+    // the clock, at least once a second.
     virtual void observe(const void* id, const WaitFor& wait, std::chrono::nanoseconds began,
                          std::chrono::nanoseconds now) = 0;
     // An observed wait has ended.

@@ -380,14 +380,24 @@ Method broadcast_method(const Group& group, std::uint64_t bytes, bool has_ring) 
     return others > 1 && bytes >= scatter_broadcast_bytes_to_all / others ? Method::scatter : Method::pull;
 }
 
+// A call that the methods serve, apart from what is false.
+struct Exchange {
+    std::uint32_t collective;
+    std::uint64_t bytes;
+    bool has_lines;
+    bool fits_workspace;
+    bool has_hosts = false;
+};
+
 // Returns the selected method; without one, or if it does not serve the call, the built-in choice: lines where they do,
 // else `fallback`.
-Method exchange_method(const Group& group, std::uint32_t collective, std::uint64_t bytes, bool has_lines,
-                       Method fallback, bool has_hosts = false) {
-    const Method selected = group.method(collective, bytes);
-    const bool serves = selected == Method::hosts ? has_hosts : selected != Method::automatic;
+Method exchange_method(const Group& group, const Exchange& call, Method fallback) {
+    const Method selected = group.method(call.collective, call.bytes);
+    const bool serves = selected == Method::hosts       ? call.has_hosts
+                        : selected == Method::published ? call.fits_workspace
+                                                        : selected != Method::automatic;
     if (serves && selected != Method::lines) return selected;
-    return has_lines ? Method::lines : fallback;
+    return call.has_lines ? Method::lines : fallback;
 }
 
 }  // namespace
@@ -429,9 +439,8 @@ Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
     const Method built_in = prefers_hosts(group, bytes, hosts_fcollect_bytes) ? Method::hosts
                             : prefers_published(group, bytes)                 ? Method::published
                                                                               : Method::push;
-    Method method =
-        exchange_method(group, NPUSHMEM_COLL_FCOLLECT, bytes, lines != nullptr, built_in, group.host_grid() != nullptr);
-    if (method == Method::published && !fits) method = built_in;
+    const Method method = exchange_method(
+        group, {NPUSHMEM_COLL_FCOLLECT, bytes, lines != nullptr, fits, group.host_grid() != nullptr}, built_in);
     if (method == Method::published) return gather_published(group, dest, source, bytes, false);
     if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, bytes, false);
     if (method == Method::hosts) return fcollect_by_hosts(group, dest, source, bytes);
@@ -451,7 +460,7 @@ Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint
     const auto fail = [&](Status done) { return push_to_all(group, std::move(done), [](int) { return Message{}; }); };
     Status gathered = gather_small(group, &mine, sizeof mine, sources.data());
     // Takes the half also where it is not used: a member that has failed alone does not know whether the others use it.
-    // A library may not synchronise, which the next use of the other half requires.
+    // Not with a library: its call may not synchronise, and the next use of the other half needs that.
     const bool may_publish = group.all_mapped() && group.library() == nullptr;
     const std::uint64_t half = may_publish ? next_half(group) : 0;
     if (!gathered.ok()) return fail(std::move(gathered));
@@ -493,8 +502,7 @@ Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
     const auto members = static_cast<std::uint64_t>(group.size());
     const bool fits = bytes <= Workspace::contribution_bytes / members;
     const Method built_in = fits && prefers_published(group, bytes * members) ? Method::published : Method::push;
-    Method method = exchange_method(group, NPUSHMEM_COLL_ALLTOALL, bytes, lines != nullptr, built_in);
-    if (method == Method::published && !fits) method = built_in;
+    const Method method = exchange_method(group, {NPUSHMEM_COLL_ALLTOALL, bytes, lines != nullptr, fits}, built_in);
     if (method == Method::published) return gather_published(group, dest, source, bytes, true);
     if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, bytes, true);
     const std::uint64_t mine = static_cast<std::uint64_t>(group.index()) * bytes;
@@ -561,9 +569,8 @@ Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint6
         has_hosts && (has_sync || (saved_by_hosts(group) > 0 && (!fits || saved_by_hosts(group) >= hosts_reads ||
                                                                  fits_sums_of_hosts(group, count, how))));
     const Method built_in = by_hosts ? Method::hosts : is_small ? Method::published : Method::partitioned;
-    Method method =
-        exchange_method(group, NPUSHMEM_COLL_REDUCE, count * how.size, lines != nullptr, built_in, has_hosts);
-    if (method == Method::published && !fits) method = built_in;
+    const Method method =
+        exchange_method(group, {NPUSHMEM_COLL_REDUCE, count * how.size, lines != nullptr, fits, has_hosts}, built_in);
     if (method == Method::hosts) return reduce_by_hosts(group, dest, source, count, how);
     if (method == Method::lines) return combine_by_lines(group, *lines, dest, source, count, false, how, group.size());
     return method == Method::published ? reduce_published(group, dest, source, count, how)
@@ -578,8 +585,8 @@ Status reduce_scatter(Group& group, std::uint64_t dest, std::uint64_t source, st
                                    reduction(NPUSHMEM_COLL_REDUCESCATTER, count, operation, element), count * how.size))
         return *done;
     SmallExchange* const lines = lines_for(group, count, how, true);
-    if (exchange_method(group, NPUSHMEM_COLL_REDUCESCATTER, count * how.size, lines != nullptr, Method::pull) ==
-        Method::lines)
+    if (exchange_method(group, {NPUSHMEM_COLL_REDUCESCATTER, count * how.size, lines != nullptr, false},
+                        Method::pull) == Method::lines)
         return combine_by_lines(group, *lines, dest, source, count, true, how, group.size());
     return reduce_scatter_blocks(group, dest, source, count, how);
 }

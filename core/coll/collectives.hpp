@@ -28,11 +28,13 @@ Status gather_small(Group& group, const void* mine, std::uint64_t bytes, void* a
 Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root);
 
 // `bytes` may differ between members, which exchange it first. Fails with Code::range on all members when the sum
-// exceeds `room`, the bytes from dest to the end of its object. Push.
+// exceeds `room`, the bytes from dest to the end of its object. Push; published if more than 8 members map each other
+// and none has more than 512 bytes.
 Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, std::uint64_t room);
-// Push. Hosts if there is a HostSync, or it saves each member many messages or bytes.
+// Push; published as in collect. Hosts if there is a HostSync, or it saves each member many messages or bytes.
 Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
-// Sends `bytes` to each member. Push.
+// Sends `bytes` to each member. Push; published if more than 8 members map each other and each sends at most 512 bytes
+// in all.
 Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
 
 // `count` elements of `size` bytes for each member, `dst` and `sst` elements apart.

@@ -92,7 +92,7 @@ public:
 
     // Returns the workspace's offset.
     [[nodiscard]] virtual std::uint64_t workspace() const = 0;
-    // Returns the half of the workspace that this call may write: 0 and 1 alternately. Between two uses of one half,
+    // Returns the half of every workspace that this call may write: 0 and 1 alternately. Between two uses of one half,
     // every member has entered the other use, after it has read the first.
     virtual unsigned next_workspace_half() = 0;
     // Numbers the reductions by sums of hosts, from 1 on. Equal on all members.

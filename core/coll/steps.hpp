@@ -89,8 +89,8 @@ struct Place {
 // Where the members' contributions to a call are published. Members that map each other pack them into the workspaces
 // of the first members: a member then reads a few pages, not one of every member.
 struct Contributions {
-    std::uint64_t at;  // in each workspace
-    std::uint64_t bytes;
+    std::uint64_t at;            // in each workspace
+    std::uint64_t bytes;         // from one contribution to the next
     std::uint64_t of_workspace;  // contributions that one workspace holds
 
     [[nodiscard]] Place of(int member) const {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The first page of every PE's slice: the PE's identity, its state and its last symmetric heap calls. Only its PE
-// writes it (except some of the counts, `awaited` and `departures`); all PEs read it. Words that are written at the
-// same time share a cache line of their own.
+// writes it (except some of the counts, `sweeps`, `ended`, `awaited` and `departures`); all PEs read it. Words that are
+// written at the same time share a cache line of their own.
 //
 // clang-format off
 //   byte   0  identity    magic, version, sizes, PE, process       written once, before the first barrier
 //         64  state        starting, running or finalized; and      release store, acquire load
 //                         the first PE that it found dead; and
-//                         the last barrier that it entered          relaxed
+//                         the last barrier that it entered;         relaxed
+//                         the ended PEs that others have found      written by other PEs, relaxed
 //        128  heap[0..1]  the PE's last two collective heap calls  plain words, published by the barrier that follows
 //        256  counts      the PE's counts with NPUSHMEM_STATS=1, see BarrierCounters
 //        448  checking    the PE's kernels with NPUSHMEM_NPU_CHECK=1

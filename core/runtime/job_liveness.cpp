@@ -19,8 +19,12 @@ void JobLiveness::watch(int my_pe, ControlBlockLookup control, std::function<boo
     control_ = std::move(control);
     any_departed_ = std::move(any_departed);
     barriers_ = std::move(barriers);
-    for (int pe = 0; pe < processes_.npes() && sweep_ == nullptr; ++pe)
-        if (processes_.process_of(pe).pid != 0) sweep_ = control_(pe);
+    sweep_ = nullptr;
+    visible_pes_ = 0;
+    for (int pe = 0; pe < processes_.npes() && control_; ++pe) {
+        if (processes_.process_of(pe).pid == 0) continue;
+        if (visible_pes_++ == 0) sweep_ = control_(pe);
+    }
 }
 
 void JobLiveness::watch_unseen(std::vector<int> pes, std::function<bool(int pe)> has_ended) {
@@ -37,34 +41,45 @@ void JobLiveness::on_own_finding(std::function<bool(int pe)> listener) {
 
 namespace {
 
-// A wait for so many PEs checks all of their processes by itself. Longer waits of many PEs would spend their cores on
-// that, so one of them sweeps over the processes for all.
+// A wait for so many PEs checks their processes by itself. Waits for more would spend the cores on that, so one PE
+// checks for all.
 constexpr int max_checked_by_each = 64;
 
 // A sweep takes about a hundredth of the interval.
-std::chrono::nanoseconds sweep_interval(int npes) {
+std::chrono::nanoseconds sweep_interval(int pes) {
     using std::chrono::milliseconds;
-    return std::min(milliseconds(4) * npes, milliseconds(1000));
+    return std::min(milliseconds(4) * pes, milliseconds(1000));
+}
+
+// Ends only grow in number. A sweep may be older than that of another PE. Relaxed: it orders no other memory.
+void raise(std::atomic<std::uint32_t>& number, std::uint32_t to) {
+    std::uint32_t known = number.load(std::memory_order_relaxed);
+    while (known < to && !number.compare_exchange_weak(known, to, std::memory_order_relaxed)) {
+    }
 }
 
 }  // namespace
 
 std::optional<int> JobLiveness::ended_among(const PeRange& pes) {
-    const bool is_swept = pes.count > max_checked_by_each && sweep_ != nullptr;
+    const bool is_swept = std::min(pes.count, visible_pes_) > max_checked_by_each;
     if (const auto dead = is_swept ? swept_among(pes) : processes_.find_dead(pes)) return dead;
     for (int i = 0; i < pes.count && !unseen_.empty(); ++i)
         if (std::ranges::binary_search(unseen_, pes.at(i)) && unseen_has_ended_(pes.at(i))) return pes.at(i);
     return std::nullopt;
 }
 
-// A PE that reads another number than that of the ends it has found sweeps too.
+// A PE that reads a larger number than that of the ends it knows finds them too. The launcher reaps most at once, so
+// the kernel does not know them any more.
 std::optional<int> JobLiveness::swept_among(const PeRange& pes) {
+    using Depth = ProcessLiveness::Depth;
     const std::lock_guard guard(sweep_lock_);
-    if (sweep_->sweeps.take(std::chrono::steady_clock::now(), sweep_interval(processes_.npes()))) {
-        ended_ = processes_.ended();
-        sweep_->ended.store(static_cast<std::uint32_t>(ended_.size()), std::memory_order_relaxed);
-    } else if (sweep_->ended.load(std::memory_order_relaxed) != ended_.size()) {
-        ended_ = processes_.ended();
+    const auto knows_all = [this] { return ended_.size() >= sweep_->ended.load(std::memory_order_relaxed); };
+    if (sweep_->sweeps.take(std::chrono::steady_clock::now(), sweep_interval(visible_pes_))) {
+        ended_ = processes_.ended(Depth::proc);
+        raise(sweep_->ended, static_cast<std::uint32_t>(ended_.size()));
+    } else if (!knows_all()) {
+        ended_ = processes_.ended(Depth::kernel);
+        if (!knows_all()) ended_ = processes_.ended(Depth::proc);
     }
     for (int i = 0; i < pes.count && !ended_.empty(); ++i)
         if (std::ranges::binary_search(ended_, pes.at(i))) return pes.at(i);
@@ -184,6 +199,11 @@ std::optional<int> JobLiveness::find_dead(const PeRange& pes) {
 void JobLiveness::report_own_findings(std::optional<int> dead) {
     if (dead && lost_among(PeRange::one(*dead))) (void)on_own_finding_(*dead);
     const std::lock_guard guard(unreported_lock_);
+    // A sweep may not have found it yet.
+    if (dead && std::ranges::find(unreported_, *dead) != unreported_.end() && ended_among(PeRange::one(*dead))) {
+        if (!on_own_finding_(*dead)) return;
+        std::erase(unreported_, *dead);
+    }
     const auto next = [this] {
         return ended_among({.count = static_cast<int>(unreported_.size()), .table = unreported_.data()});
     };

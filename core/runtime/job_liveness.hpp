@@ -84,7 +84,8 @@ private:
     void report_own_findings(std::optional<int> dead);
 
     ProcessLiveness processes_;
-    ControlBlock* sweep_ = nullptr;  // the block that counts the ends of processes; null: each PE checks
+    int visible_pes_ = 0;            // whose processes this one sees
+    ControlBlock* sweep_ = nullptr;  // of the first of them: it counts those that have ended
     std::mutex sweep_lock_;
     std::vector<int> ended_;   // found in a sweep, in ascending order; under sweep_lock_
     std::vector<int> unseen_;  // in ascending order

@@ -98,12 +98,15 @@ struct CommonRecord {
     CommonSettings settings;
     HostFacts facts;
 };
+static_assert(sizeof(CommonRecord) == 2 * sizeof(std::uint64_t) + sizeof(npushmem_host_id) +
+                                          sizeof(StaticVariablesRecord) + sizeof(CommonSettings) + sizeof(HostFacts),
+              "padding would get into its hash");
 
 // The first record that every PE sends to every other: plain bytes through the bootstrap, with the same layout on all
 // PEs. It is small, because every PE of a large job copies those of all. The common records follow only where their
 // hashes differ.
 struct PeRecord {
-    static constexpr std::uint32_t magic_value = 0x4e505245;  // "NPRE"
+    static constexpr std::uint32_t magic_value = 0x4e505232;  // "NPR2"; changes with this layout
 
     std::uint32_t magic = magic_value;
     std::uint32_t bytes = sizeof(CommonRecord);

@@ -24,11 +24,14 @@ std::uint32_t number_of(const std::string& collective) {
                                       coll::collective_names.begin());
 }
 
-// The built-in choice, and each method that does not need mapped memory.
+// The built-in choice, and each method that does not need mapped memory or few members.
 std::vector<coll::Method> simulated_methods(std::uint32_t collective) {
-    std::vector<coll::Method> methods{coll::Method::automatic};
-    for (const coll::Method method : coll::methods_of(collective))
-        if (method != coll::Method::lines && method != coll::Method::ring) methods.push_back(method);
+    using coll::Method;
+    const bool publishes = collective == NPUSHMEM_COLL_FCOLLECT || collective == NPUSHMEM_COLL_REDUCE;
+    std::vector<Method> methods{Method::automatic};
+    for (const Method method : coll::methods_of(collective))
+        if (method != Method::lines && method != Method::ring && (method != Method::published || publishes))
+            methods.push_back(method);
     return methods;
 }
 

@@ -145,9 +145,15 @@ TEST(ProcessLiveness, ListsAllPesThatHaveEnded) {
     ProcessId reused = this_process();
     ++reused.start;
     const ProcessLiveness liveness(5, lookup({this_process(), *process, {}, reused, *process}));
-    EXPECT_THAT(liveness.ended(), ::testing::ElementsAre(3));
+    using Depth = ProcessLiveness::Depth;
+    using ::testing::ElementsAre;
+    EXPECT_THAT(liveness.ended(Depth::proc), ElementsAre(3));
+    EXPECT_THAT(liveness.ended(Depth::kernel), ElementsAre());
     zombie.become_zombie();
-    EXPECT_THAT(liveness.ended(), ::testing::ElementsAre(1, 3, 4));
+    EXPECT_THAT(liveness.ended(Depth::proc), ElementsAre(1, 3, 4));
+    EXPECT_THAT(liveness.ended(Depth::kernel), ElementsAre());
+    zombie.reap();
+    EXPECT_THAT(liveness.ended(Depth::kernel), ElementsAre(1, 4));
 }
 
 TEST(SharedTurn, IsTakenOnceInAnInterval) {
@@ -159,6 +165,7 @@ TEST(SharedTurn, IsTakenOnceInAnInterval) {
     EXPECT_FALSE(turn.take(at(1099), milliseconds(100)));
     EXPECT_TRUE(turn.take(at(1100), milliseconds(100)));
     EXPECT_FALSE(turn.take(at(1150), milliseconds(100)));
+    EXPECT_FALSE(turn.take(at(1001), milliseconds(100))) << "the clock was read before the turn";
     EXPECT_TRUE(turn.take(at(900), milliseconds(100))) << "a clock that is behind";
     EXPECT_TRUE(turn.take(at(1150), milliseconds(100))) << "and one that is not";
 }

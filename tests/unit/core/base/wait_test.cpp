@@ -241,15 +241,19 @@ TEST_F(Wait, ChecksLivenessAtGrowingIntervals) {
     EXPECT_EQ(counters.liveness_checks, liveness.asked_at.size());
 }
 
-TEST_F(Wait, AWaitForManyPesChecksLater) {
-    const Waiter waiter(full_budget, os, counters, &liveness);
+TEST_F(Wait, ChecksFollowTheBudget) {
+    WaitBudget budget = full_budget;
+    budget.first_check = 300ms;
+    budget.longest_check = 1s;
+    const Waiter waiter(budget, os, counters, &liveness);
     const nanoseconds begin = os.time();
-    EXPECT_EQ(waiter.until([&] { return os.time() > begin + 3s; }, {.needs = PeRange{0, 1, 1024}}), Code::ok);
-    ASSERT_THAT(liveness.asked_at, SizeIs(4));
-    for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(waiter.until([&] { return os.time() > begin + 4s; }, {.needs = PeRange{0, 1, 1024}}), Code::ok);
+    ASSERT_THAT(liveness.asked_at, SizeIs(5));
+    const nanoseconds gaps[] = {300ms, 600ms, 1s, 1s, 1s};
+    for (std::size_t i = 0; i < 5; ++i) {
         const nanoseconds gap = liveness.asked_at[i] - (i == 0 ? begin : liveness.asked_at[i - 1]);
-        EXPECT_GE(gap, 640ms);
-        EXPECT_LE(gap, 643ms);
+        EXPECT_GE(gap, gaps[i]) << i;
+        EXPECT_LE(gap, gaps[i] + 3ms) << i;
     }
 }
 
@@ -322,6 +326,20 @@ TEST_F(Wait, AParkedWaiterSleepsUntilTheNextLivenessCheck) {
     EXPECT_EQ(os.sleeps.size(), liveness.asked_at.size());
     EXPECT_LT(os.sleeps.size(), 30U);
     EXPECT_EQ(counters.parks, os.sleeps.size());
+}
+
+TEST_F(Wait, ASleeperThatNobodyWakesFindsAStoreBeforeTheNextCheck) {
+    WaitBudget budget = crowded_budget;
+    budget.first_check = budget.longest_check = 1s;
+    const Waiter waiter(budget, os, counters, &liveness);
+    for (const bool writers_wake : {false, true}) {
+        TimingParking parking;
+        os.sleeps.clear();
+        WaitFor what{.needs = PeRange::one(3), .parking = &parking, .writers_wake = writers_wake};
+        const nanoseconds begin = os.time();
+        EXPECT_EQ(waiter.until([&] { return os.time() > begin + 3s; }, what), Code::ok);
+        EXPECT_EQ(*std::ranges::max_element(os.sleeps), writers_wake ? 1s : 250ms);
+    }
 }
 
 TEST_F(Wait, AParkedWaiterWithoutPesSleepsLong) {

@@ -37,22 +37,28 @@ void PrintTo(const Shape& shape, std::ostream* out) {
     if (shape.hosts > 1) *out << " on " << shape.hosts << " hosts" << (shape.signals ? " with signals" : "");
 }
 
+using Body = std::function<void(ThreadGroup& group, std::byte* memory)>;
+
+// Runs body(group, own memory) for each member in a thread.
+void run_all(Threads& world, const Body& body) {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < world.members; ++i)
+        threads.emplace_back([&, i] {
+            ThreadGroup group(world, i);
+            body(group, group.mapped_address(i, 0));
+        });
+}
+
 class Collectives : public ::testing::TestWithParam<Shape> {
 protected:
-    // Runs body(group, own memory) for each member in a thread.
-    static void run(const std::function<void(ThreadGroup&, std::byte*)>& body) {
+    static void run(const Body& body) {
         Threads world(GetParam().members, GetParam().mapped, GetParam().lines);
         world.method = GetParam().method;
         world.oversubscribed = GetParam().oversubscribed;
         world.hosts = GetParam().hosts;
         world.signals = GetParam().signals;
         world.leaders = GetParam().lines && GetParam().signals;
-        std::vector<std::jthread> threads;
-        for (int i = 0; i < world.members; ++i)
-            threads.emplace_back([&, i] {
-                ThreadGroup group(world, i);
-                body(group, group.mapped_address(i, 0));
-            });
+        run_all(world, body);
     }
 };
 
@@ -336,44 +342,35 @@ TEST_P(Collectives, AlltoallvReportsSizesThatDifferToBothMembers) {
 
 // More members than write to the workspace at a time.
 TEST(ManyMembers, AlltoallvExchangesItsBlocksInTurns) {
-    constexpr int members = 90;
-    Threads world(members, true, false);
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < members; ++i)
-        threads.emplace_back([&, i] {
-            ThreadGroup group(world, i);
-            std::byte* const memory = group.mapped_address(i, 0);
-            const auto receive = blocks_to_receive(group);
-            const auto send = blocks_to_send(group, memory);
-            ASSERT_TRUE(group.sync().ok());
-            ASSERT_TRUE(alltoallv(group, receive, send).ok());
-            expect_received(group, memory, receive);
-        });
+    Threads world(90, true, false);
+    run_all(world, [](ThreadGroup& group, std::byte* memory) {
+        const auto receive = blocks_to_receive(group);
+        const auto send = blocks_to_send(group, memory);
+        ASSERT_TRUE(group.sync().ok());
+        ASSERT_TRUE(alltoallv(group, receive, send).ok());
+        expect_received(group, memory, receive);
+    });
 }
 
 // Each workspace is on another page: members that read all of them would need as many page tables.
 TEST(LargeTeams, PublishInTheWorkspacesOfTheirFirstMembers) {
-    constexpr int members = 33;
     constexpr std::uint64_t bytes = 128;  // 16 in a workspace
-    Threads world(members, true, false);
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < members; ++i)
-        threads.emplace_back([&, i] {
-            ThreadGroup group(world, i);
-            std::byte* const memory = group.mapped_address(i, 0);
-            const auto check = [&](const Status& done) {
-                ASSERT_TRUE(done.ok()) << done.message();
-                ASSERT_TRUE(group.sync().ok());
-            };
-            std::memset(memory, i + 1, bytes);
-            check(fcollect(group, dest_at, 0, bytes));
-            check(collect(group, dest_at, 0, bytes - static_cast<std::uint64_t>(i), room - dest_at));
-            check(reduce(group, dest_at, 0, bytes / 8, ReduceOperation::sum, ReduceElement::u64));
-            const auto* const workspace = group.mapped_address(i, group.workspace());
-            const bool is_used =
-                std::any_of(workspace, workspace + Workspace::bytes, [](std::byte one) { return one != std::byte{0}; });
-            EXPECT_EQ(is_used, i <= 2) << "member " << i;
-        });
+    Threads world(33, true, false);
+    run_all(world, [](ThreadGroup& group, std::byte* memory) {
+        const int index = group.index();
+        const auto check = [&](const Status& done) {
+            ASSERT_TRUE(done.ok()) << done.message();
+            ASSERT_TRUE(group.sync().ok());
+        };
+        std::memset(memory, index + 1, bytes);
+        check(fcollect(group, dest_at, 0, bytes));
+        check(collect(group, dest_at, 0, bytes - static_cast<std::uint64_t>(index), room - dest_at));
+        check(reduce(group, dest_at, 0, bytes / 8, ReduceOperation::sum, ReduceElement::u64));
+        const auto* const workspace = group.mapped_address(index, group.workspace());
+        const bool is_used =
+            std::any_of(workspace, workspace + Workspace::bytes, [](std::byte one) { return one != std::byte{0}; });
+        EXPECT_EQ(is_used, index <= 2) << "member " << index;
+    });
 }
 
 // Methods that the built-in choice leaves out for these sizes; one that does not serve a call leaves it to another.

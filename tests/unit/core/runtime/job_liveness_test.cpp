@@ -285,7 +285,7 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-// The PEs of a large job take turns at checks of all processes. PEs 0 and 70 do not see PE 0's process.
+// The PEs of a large job take turns at checks of all processes. PEs 1 and 70 do not see PE 0's process.
 class SweptJob : public ::testing::Test {
 protected:
     static constexpr int npes = 100;
@@ -325,6 +325,34 @@ TEST_F(SweptJob, ANumberThatHasChangedIsASweepForAll) {
     EXPECT_EQ(first.find_dead(everybody), 5);
     EXPECT_EQ(other.find_dead({10, 1, 90}), 99);
     EXPECT_EQ(first.find_dead(PeRange::one(99)), 99) << "a wait for few PEs";
+}
+
+TEST_F(SweptJob, AWaitForFewPesReportsWhatItHasFoundAtOnce) {
+    first.survive_deaths();
+    std::vector<int> reported;
+    first.on_own_finding([&reported](int pe) {
+        reported.push_back(pe);
+        return true;
+    });
+    EXPECT_EQ(first.find_dead(everybody), std::nullopt) << "it has taken its turn";
+    end(30);
+    EXPECT_EQ(first.find_dead(PeRange::one(30)), 30);
+    EXPECT_EQ(first.find_dead(PeRange::one(30)), 30);
+    EXPECT_EQ(reported, std::vector<int>{30});
+}
+
+TEST_F(SweptJob, AnOlderSweepDoesNotHideTheEndsOfANewerOne) {
+    end(80);
+    blocks[1].ended.store(3);
+    EXPECT_EQ(first.find_dead(everybody), 80);
+    EXPECT_EQ(blocks[1].ended.load(), 3U);
+}
+
+// The destructor of the runtime's parts does so, also when a start has failed before the first call.
+TEST(JobLiveness, StopsWatching) {
+    JobLiveness liveness(2, [](int) { return this_process(); });
+    liveness.watch(-1, nullptr, nullptr, nullptr);
+    EXPECT_EQ(liveness.find_dead({0, 1, 2}), std::nullopt);
 }
 
 TEST(DelayedTask, RunsAfterItsDelay) {
