@@ -8,14 +8,14 @@ namespace npushmem::simulate {
 
 StartTraits StartTraits::typical(bool several_hosts) {
     if (!several_hosts) return {};
-    return {.several_hosts = true, .records_differ = true, .has_fabric = true, .has_nics = true, .endpoint_bytes = 256};
+    return {.several_hosts = true, .has_fabric = true, .has_nics = true, .endpoint_bytes = 256};
 }
 
 std::vector<StartExchange> start_exchanges(const StartTraits& traits) {
     std::vector<StartExchange> all{
         {"PE records", sizeof(PeRecord), true},
     };
-    if (traits.records_differ) all.push_back({"what most PEs have in common", sizeof(CommonRecord), true});
+    if (traits.several_hosts) all.push_back({"what most PEs have in common", sizeof(CommonRecord), true});
     all.push_back({"handles of the hosts' memory", sizeof(SegmentHandle), false});
     if (traits.several_hosts) {
         all.push_back({"whether all want a transport between hosts", 1, false});

@@ -13,7 +13,6 @@ namespace npushmem::simulate {
 // several hosts, the first candidate of NPUSHMEM_REMOTE_ORDER serves them.
 struct StartTraits {
     bool several_hosts = false;
-    bool records_differ = false;         // host names, settings, affinities or quotas of CPUs
     bool has_fabric = false;             // some host has a device of a fabric
     bool has_nics = false;               // the transport between hosts drives NICs; only with a fabric
     std::uint64_t endpoint_bytes = 144;  // addresses and memory handles of a PE, of all its transports
