@@ -21,8 +21,7 @@ constexpr microseconds longest_yielding{2000};
 
 // A check wakes the thread. So many PEs on a core share the cost of one on a core of its own.
 constexpr double pes_per_check = 8;
-constexpr std::chrono::milliseconds max_first_check{1000};
-constexpr std::chrono::milliseconds max_check{1000};
+constexpr std::chrono::nanoseconds max_check{1'000'000'000};
 
 }  // namespace
 
@@ -36,12 +35,8 @@ WaitBudget choose_wait_budget(const HostOccupancy& share) {
     const auto wanted = std::chrono::duration_cast<microseconds>(yielding_per_pe_on_core * oversubscription);
     budget.yield_for = std::clamp(wanted, shortest_yielding, longest_yielding);
     const double factor = std::max(oversubscription / pes_per_check, 1.0);
-    const auto longer = [factor](std::chrono::nanoseconds interval, std::chrono::milliseconds limit) {
-        const auto times = std::chrono::duration_cast<std::chrono::nanoseconds>(interval * factor);
-        return std::min<std::chrono::nanoseconds>(times, limit);
-    };
-    budget.first_check = longer(budget.first_check, max_first_check);
-    budget.longest_check = longer(budget.longest_check, max_check);
+    for (std::chrono::nanoseconds* const interval : {&budget.first_check, &budget.longest_check})
+        *interval = std::min(std::chrono::duration_cast<std::chrono::nanoseconds>(*interval * factor), max_check);
     return budget;
 }
 
