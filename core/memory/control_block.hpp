@@ -135,10 +135,8 @@ struct KernelCheckRecord {
 struct ProgressRecord {
     // The number of collective calls of the world that this PE has entered. Relaxed: a number for messages.
     std::atomic<std::uint64_t> world_calls;
-    // Of the first PE of the host: the time of the last report, in nanoseconds of CLOCK_MONOTONIC; 0: none. The PE that
-    // replaces it reports; relaxed, because nothing else depends on it.
-    std::atomic<std::int64_t> reported_at;
-    WaitRecord wait;  // of this PE
+    SharedTurn reports;  // of the first PE of the host: the PE that takes the turn reports
+    WaitRecord wait;     // of this PE
 };
 
 struct ControlBlock {

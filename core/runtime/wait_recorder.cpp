@@ -50,10 +50,8 @@ void WaitRecorder::end(const void* id) {
 }
 
 void WaitRecorder::report(std::chrono::nanoseconds now) const {
-    std::atomic<std::int64_t>& reported_at = job_.control(job_.local_pes.at(0))->progress.reported_at;
-    std::int64_t last = reported_at.load(std::memory_order_relaxed);
-    if (last != 0 && now.count() - last < job_.report_after.count()) return;
-    if (!reported_at.compare_exchange_strong(last, now.count(), std::memory_order_relaxed)) return;
+    SharedTurn& reports = job_.control(job_.local_pes.at(0))->progress.reports;
+    if (!reports.take(std::chrono::steady_clock::time_point(now), job_.report_after)) return;
     std::vector<PeProgress> pes;
     for (const int pe : job_.local_pes) {
         const ControlBlock& control = *job_.control(pe);
