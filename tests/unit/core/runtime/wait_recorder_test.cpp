@@ -137,7 +137,7 @@ TEST_F(WaitRecorderTest, ReportsThatAPeHasEnded) {
 TEST_F(WaitRecorderTest, DoesNotReportWhenAnotherPeOfTheHostHasReported) {
     start(60s);
     const auto other_reports = [&] {
-        ASSERT_TRUE(control(1).progress.reports.take(std::chrono::steady_clock::time_point(os_.time()), 1ns));
+        control(1).progress.reports.take(std::chrono::steady_clock::time_point(os_.time()), 1ns);
     };
     EXPECT_THAT(errors_of([&] { wait(waiter_, 100s, {.what = "a barrier"}, other_reports); }), IsEmpty());
 }
