@@ -20,8 +20,8 @@ constexpr microseconds yielding_per_pe_on_core{50};
 constexpr microseconds longest_yielding{2000};
 
 // A check wakes the thread. So many PEs on a core share the cost of one on a core of its own.
-constexpr double pes_per_check = 8;
-constexpr std::chrono::nanoseconds max_check{1'000'000'000};
+constexpr double pes_per_check = 4;
+constexpr std::chrono::nanoseconds max_check{2'000'000'000};
 
 }  // namespace
 

@@ -94,7 +94,7 @@ public:
     virtual ~WaitObserver() = default;
 
     // The wait, identified by `id` while it lasts, has lasted from `began` to `now`. Called at every later reading of
-    // the clock, at least once a second.
+    // the clock: at least at every check of the PEs that the wait needs (see WaitBudget).
     virtual void observe(const void* id, const WaitFor& wait, std::chrono::nanoseconds began,
                          std::chrono::nanoseconds now) = 0;
     // An observed wait has ended.

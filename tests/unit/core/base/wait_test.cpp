@@ -32,6 +32,18 @@ TEST(WaitBudget, YieldsForAsLongAsABarrierTakes) {
     EXPECT_EQ(choose_wait_budget({.cores = 2, .pes = 100000}).yield_for, 2ms);
 }
 
+TEST(WaitBudget, ChecksLessOftenWhereManyPesShareACore) {
+    const auto first_check = [](int pes) { return choose_wait_budget({.cores = 2, .pes = pes}).first_check; };
+    const auto longest_check = [](int pes) { return choose_wait_budget({.cores = 2, .pes = pes}).longest_check; };
+    EXPECT_EQ(first_check(1), 10ms);
+    EXPECT_EQ(first_check(8), 10ms);
+    EXPECT_EQ(longest_check(8), 250ms);
+    EXPECT_EQ(first_check(64), 80ms);
+    EXPECT_EQ(longest_check(64), 2s);
+    EXPECT_EQ(first_check(100000), 2s);
+    EXPECT_EQ(longest_check(100000), 2s);
+}
+
 TEST(WaitBudget, DescribesItsReason) {
     const HostOccupancy share{.cores = 1.5, .pes = 8};
     EXPECT_THAT(describe(share, choose_wait_budget(share)), HasSubstr("8 PEs on 1.5 usable cores: poll 0 times"));
