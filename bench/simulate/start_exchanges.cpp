@@ -24,12 +24,15 @@ std::vector<StartExchange> start_exchanges(const StartTraits& traits) {
         all.push_back({"whether the candidate opens", 1, false});
         if (traits.has_fabric) all.push_back({"whether the candidate drives no NICs", 1, false});
     }
-    all.push_back({"need of NICs", 8, false});
+    if (traits.several_hosts) all.push_back({"need of NICs", 8, false});
     if (traits.has_nics) all.push_back({"barrier: NICs are assigned", 0, false});
-    const std::uint64_t first = first_bytes_of_endpoints(traits.several_hosts);
-    const bool fits = traits.endpoint_bytes <= first;
-    all.push_back({"lengths and first bytes of the endpoints", sizeof(std::uint32_t) + first, fits});
-    if (!fits) all.push_back({"longer endpoints", sizeof(std::uint32_t) + traits.endpoint_bytes, true});
+    constexpr std::uint64_t length = sizeof(std::uint32_t);
+    if (traits.several_hosts)
+        all.push_back({"lengths of the endpoints", length, false});
+    else
+        all.push_back({"barrier: the endpoints are in the host's memory", 0, false});
+    if (traits.several_hosts || length + traits.endpoint_bytes > endpoint_row_bytes)
+        all.push_back({"endpoints", length + traits.endpoint_bytes, true});
     all.push_back({"whether all peers are mapped", 8, false});
     all.push_back({"barrier: the world's barrier exists", 0, false});
     return all;

@@ -108,20 +108,33 @@ Result<HostMemory> HostMemory::join(Result<SharedSegment> attached, const Segmen
 }
 
 Status HostMemory::publish(Publication what, std::span<const std::byte> data) {
-    const std::uint64_t offset = rounded_up(header().published_end, 64);
-    if (data.size() > buffers_offset - offset)
-        return {Code::range, fmt::format("data of {} for the PEs of this host exceeds {}", format_size(data.size()),
-                                         format_size(buffers_offset - offset))};
-    if (Status committed = segment_.commit(offset, data.size()); !committed.ok()) return committed;
-    std::ranges::copy(data, segment_.base() + offset);
-    header().published[static_cast<std::size_t>(what)] = {offset, data.size()};
-    header().published_end = offset + data.size();
+    if (Status room = reserve(what, data.size()); !room.ok()) return room;
+    std::ranges::copy(data, reserved(what).begin());
     return {};
 }
 
-std::span<const std::byte> HostMemory::published(Publication what) const {
+Status HostMemory::reserve(Publication what, std::uint64_t bytes) {
+    const std::uint64_t offset = rounded_up(header().published_end, 64);
+    if (bytes > buffers_offset - offset)
+        return {Code::range, fmt::format("data of {} for the PEs of this host exceeds {}", format_size(bytes),
+                                         format_size(buffers_offset - offset))};
+    if (Status committed = segment_.commit(offset, bytes); !committed.ok()) return committed;
+    header().published[static_cast<std::size_t>(what)] = {offset, bytes};
+    header().published_end = offset + bytes;
+    return {};
+}
+
+std::span<std::byte> HostMemory::reserved(Publication what) const {
     const Range& range = header().published[static_cast<std::size_t>(what)];
     return {segment_.base() + range.offset, range.bytes};
+}
+
+std::span<const std::byte> HostMemory::published(Publication what) const { return reserved(what); }
+
+void HostMemory::discard(Publication what) {
+    Range& range = header().published[static_cast<std::size_t>(what)];
+    if (range.bytes != 0) segment_.decommit(range.offset, range.bytes);
+    range = {};
 }
 
 void HostMemory::record_departure(std::uint64_t last_barrier) {

@@ -73,9 +73,15 @@ public:
     // What PEs publish for all PEs of the host, in the free space of the header, for as long as the memory exists: so
     // not every PE keeps its own. One PE publishes at a time, and each of these at most once; the others may read it
     // after a barrier, and read nothing if it is not published. Fails with Code::range when the space does not suffice.
-    enum class Publication { processes, nics, endpoints };
+    enum class Publication { processes, nics, endpoints, endpoint_rows };
     Status publish(Publication what, std::span<const std::byte> data);
+    // The same in two steps: one PE reserves zeroed room, and after a barrier all PEs of the host may write into it.
+    // Each PE writes a part of its own. Empty if nothing is reserved.
+    Status reserve(Publication what, std::uint64_t bytes);
+    [[nodiscard]] std::span<std::byte> reserved(Publication what) const;
     [[nodiscard]] std::span<const std::byte> published(Publication what) const;
+    // For one PE, when no PE reads or writes it any more: returns the memory to the system.
+    void discard(Publication what);
 
     // Shows PEs that do not see this PE's process that it lives, from now until it ends; and whether such a PE does.
     Status show_life(int local_pe) { return segment_.hold(local_pe); }
@@ -128,7 +134,7 @@ private:
         std::uint64_t stride;
         std::uint64_t first_departure;   // the lowest last barrier of a PE that has finalized
         std::uint64_t commit_allowance;  // see SharedSegment::share_allowance
-        Range published[3];              // by Publication, one behind the other
+        Range published[4];              // by Publication, one behind the other
         std::uint64_t published_end;
         // Alone in its line: every p, small put, signal and atomic reads it.
         alignas(64) std::atomic<std::uint32_t> sleepers;

@@ -240,22 +240,24 @@ Result<EndpointRecord> JobTransports::endpoint_of(const NamedTransport& named, c
     return endpoint;
 }
 
-Status JobTransports::exchange_endpoints(const npushmem_memory& slice) {
+Status JobTransports::exchange_endpoints(const npushmem_memory& slice, std::span<std::byte> rows) {
     std::vector<EndpointRecord> mine;
     for (const auto& named : named_) {
         auto endpoint = endpoint_of(named, slice);
         if (!endpoint.ok()) return endpoint.status();
         mine.push_back(std::move(endpoint).value());
     }
-    const std::size_t first_bytes = first_bytes_of_endpoints(job_.layout().hosts() > 1);
-    auto gathered = GatheredBytes::gather(job_.bootstrap(), pack_endpoints(mine), first_bytes);
+    const Bytes packed = pack_endpoints(mine);
+    auto gathered = rows.empty() ? GatheredBytes::gather(job_.bootstrap(), packed)
+                                 : GatheredBytes::gather_in(rows, job_.bootstrap(), packed);
     if (!gathered.ok()) return gathered.status();
     peer_addresses_ = PeerAddressTable(std::move(gathered).value(), job_.npes());
     return {};
 }
 
 Status JobTransports::publish_endpoints(HostMemory& memory) {
-    return memory.publish(HostMemory::Publication::endpoints, peer_addresses_.gathered().view());
+    const GatheredBytes& gathered = peer_addresses_.gathered();
+    return gathered.is_shared() ? Status{} : memory.publish(HostMemory::Publication::endpoints, gathered.view());
 }
 
 void JobTransports::share_endpoints(const HostMemory& memory) {

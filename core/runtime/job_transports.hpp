@@ -90,14 +90,17 @@ public:
     Result<std::string> choose_candidate();
     // Holds the claims until the slice is deregistered.
     void hold(NicClaims claims) { nic_claims_ = std::move(claims); }
-    // Collective: registers this PE's slice with every transport, and exchanges addresses and handles.
-    Status exchange_endpoints(const npushmem_memory& slice);
-    // The PEs of a host keep one copy of all addresses and handles, in its memory. The host's first PE publishes it, if
-    // there is memory for it; after a further collective all PEs share it.
+    // Collective: registers this PE's slice with every transport, and exchanges addresses and handles: through `rows`
+    // in the memory of the host, if it runs the whole job and has room for them.
+    Status exchange_endpoints(const npushmem_memory& slice, std::span<std::byte> rows);
+    // The PEs of a host keep one copy of all addresses and handles, in its memory. The host's first PE publishes it,
+    // unless it is there already, if there is memory for it; after a further collective all PEs share it.
     Status publish_endpoints(HostMemory& memory);
     void share_endpoints(const HostMemory& memory);
     // Forgets them instead, for a PE that connects to none.
     void discard_endpoints() { peer_addresses_ = {}; }
+    // Keeps a private copy, as the rows of exchange_endpoints() will be discarded.
+    void keep_endpoints() { peer_addresses_.gathered().unshare(); }
     // Finds the transport of every PE. Lost peers are reported to `waiting`, which outlives this.
     Status build_map(WaitServices& waiting, Duration timeout);
 

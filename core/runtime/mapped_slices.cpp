@@ -40,6 +40,9 @@ Status MappedSlices::open_host_memory(std::uint64_t slice_bytes, const Settings&
         handle = memory_->handle();
         // Without room each PE keeps its own copy.
         (void)memory_->publish(HostMemory::Publication::processes, job_.pes().view());
+        if (job_.layout().hosts() == 1)
+            (void)memory_->reserve(HostMemory::Publication::endpoint_rows,
+                                   endpoint_row_bytes * static_cast<std::uint64_t>(job_.npes()));
         if (Status sent = job_.process_spaces().send(memory_->descriptor()); !sent.ok()) return sent;
     }
     auto handles = gather(job_.bootstrap(), handle);

@@ -247,6 +247,7 @@ Result<NicStep::Outcome> NicStep::run() {
     if (!user.ok()) return user.status();
     const auto local = layout.pes_of(layout.host_of(my_pe));
     if (Status sound = check_settings(settings, local.at(0) == my_pe); !sound.ok()) return sound;
+    if (!may_be_needed) return Outcome{};
     const bool has_nics = user.value().transport != nullptr;
     const auto needs = gather(bootstrap, Need{has_nics ? 1 : 0, static_cast<std::int32_t>(settings.device)});
     if (!needs.ok()) return needs.status();

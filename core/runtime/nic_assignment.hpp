@@ -102,6 +102,7 @@ struct NicStep {
     std::span<const NamedTransport> transports;
     const PeTable& pes;
     int my_pe;
+    bool may_be_needed;  // false: no PE of the job has a transport that drives NICs, as all PEs know
 
     struct Outcome {
         HostNics nics;

@@ -15,28 +15,51 @@
 
 namespace npushmem {
 
-Result<GatheredBytes> GatheredBytes::gather(Bootstrap& bootstrap, std::span<const std::byte> mine,
-                                            std::size_t first_bytes) {
-    const std::size_t first_row = sizeof(Length) + first_bytes;
+Result<GatheredBytes> GatheredBytes::gather(Bootstrap& bootstrap, std::span<const std::byte> mine) {
     GatheredBytes all;
-    if (Status gathered = all.gather_rows(bootstrap, mine, first_row); !gathered.ok()) return gathered;
-    std::size_t longest = 0;
-    for (int pe = 0; pe < bootstrap.nranks(); ++pe) longest = std::max<std::size_t>(longest, all.length_of(pe));
-    const std::size_t row = sizeof(Length) + longest;
-    if (row <= first_row) return all;
-    if (Status gathered = all.gather_rows(bootstrap, mine, row); !gathered.ok()) return gathered;
+    if (Status gathered = all.gather_rows(bootstrap, mine, sizeof(Length)); !gathered.ok()) return gathered;
+    if (Status gathered = all.gather_longer(bootstrap, mine); !gathered.ok()) return gathered;
     return all;
 }
 
+Result<GatheredBytes> GatheredBytes::gather_in(std::span<std::byte> rows, Bootstrap& bootstrap,
+                                               std::span<const std::byte> mine) {
+    GatheredBytes all;
+    all.stride_ = rows.size() / static_cast<std::size_t>(bootstrap.nranks());
+    all.shared_ = rows;
+    write_row(rows.subspan(static_cast<std::size_t>(bootstrap.rank()) * all.stride_, all.stride_), mine);
+    if (Status written = bootstrap.barrier(); !written.ok()) return written;
+    if (Status gathered = all.gather_longer(bootstrap, mine); !gathered.ok()) return gathered;
+    return all;
+}
+
+void GatheredBytes::write_row(std::span<std::byte> row, std::span<const std::byte> string) {
+    const auto length = static_cast<Length>(string.size());
+    std::memcpy(row.data(), &length, sizeof length);
+    std::ranges::copy(string.first(std::min(string.size(), row.size() - sizeof length)), row.begin() + sizeof length);
+}
+
+Status GatheredBytes::gather_longer(Bootstrap& bootstrap, std::span<const std::byte> mine) {
+    std::size_t longest = 0;
+    for (int pe = 0; pe < bootstrap.nranks(); ++pe) longest = std::max<std::size_t>(longest, length_of(pe));
+    const std::size_t row = sizeof(Length) + longest;
+    return row <= stride_ ? Status{} : gather_rows(bootstrap, mine, row);
+}
+
 Status GatheredBytes::gather_rows(Bootstrap& bootstrap, std::span<const std::byte> mine, std::size_t row) {
-    const auto length = static_cast<Length>(mine.size());
     Bytes own(row);
-    std::memcpy(own.data(), &length, sizeof length);
-    std::ranges::copy(mine.first(std::min(mine.size(), row - sizeof length)), own.begin() + sizeof length);
+    write_row(own, mine);
     stride_ = row;
+    shared_ = {};
     bytes_ = Bytes();  // the rows of the first round
     bytes_.resize(row * static_cast<std::size_t>(bootstrap.nranks()));
     return bootstrap.allgather(own, bytes_);
+}
+
+void GatheredBytes::unshare() {
+    if (!is_shared()) return;
+    bytes_.assign(shared_.begin(), shared_.end());
+    shared_ = {};
 }
 
 GatheredBytes::Length GatheredBytes::length_of(int pe) const {
@@ -75,6 +98,8 @@ Result<OwnRecord> make_pe_record(const Settings& settings, std::uint64_t tuning,
     common.settings.survives_deaths = settings.survives_deaths ? 1 : 0;
     (void)settings.barrier_algo.copy(common.settings.barrier, sizeof common.settings.barrier - 1);
     (void)settings.coll_library.copy(common.settings.coll_library, sizeof common.settings.coll_library - 1);
+    common.settings.transports = hash_bytes(fmt::format("{}:{}:{}:{}", settings.transports, settings.disable_p2p,
+                                                        settings.remote_transport, settings.plugin_path));
     const CpuFacts cpus = read_cpu_facts();
     common.facts.cpu_quota = cpus.quota;
     std::copy_n(cpus.affinity.begin(), std::min(cpus.affinity.size(), HostFacts::mask_words), common.facts.cpu_mask);

@@ -33,15 +33,20 @@ requires std::is_trivially_copyable_v<Plain> Result<std::vector<Plain>> gather(B
 }
 
 // Gathers a byte string of any length from every PE. Each has its length before it and is padded to the row of a round.
-// The first round carries as many bytes of each string as the caller says. If one string is longer, a second round
-// carries all strings in rows of the longest.
 class GatheredBytes {
 public:
-    // All PEs give the same `first_bytes`.
-    static Result<GatheredBytes> gather(Bootstrap& bootstrap, std::span<const std::byte> mine,
-                                        std::size_t first_bytes = 0);
+    // Gathers the lengths, then all strings in rows of the longest.
+    static Result<GatheredBytes> gather(Bootstrap& bootstrap, std::span<const std::byte> mine);
+    // The same where all PEs share memory: `rows` has an unused row for each PE. Behind a barrier all PEs read the
+    // strings in place, as long as the memory exists. If one is longer than a row, a round carries all.
+    static Result<GatheredBytes> gather_in(std::span<std::byte> rows, Bootstrap& bootstrap,
+                                           std::span<const std::byte> mine);
     [[nodiscard]] std::span<const std::byte> of(int pe) const;
 
+    // Keeps a private copy of strings in shared memory.
+    void unshare();
+    // Are they in memory that all PEs of the host share?
+    [[nodiscard]] bool is_shared() const { return !shared_.empty(); }
     // All strings as they were gathered.
     [[nodiscard]] std::span<const std::byte> view() const { return shared_.empty() ? bytes_ : shared_; }
     // Keeps a copy of view() that outlives this, instead of its own.
@@ -53,8 +58,12 @@ public:
 private:
     using Length = std::uint32_t;
 
-    // Gathers the length and the beginning of every string, in rows of `row` bytes.
+    // Writes the length and the beginning of a string.
+    static void write_row(std::span<std::byte> row, std::span<const std::byte> string);
+    // Gathers such rows of `row` bytes.
     Status gather_rows(Bootstrap& bootstrap, std::span<const std::byte> mine, std::size_t row);
+    // Gathers all strings if one is longer than a row.
+    Status gather_longer(Bootstrap& bootstrap, std::span<const std::byte> mine);
     [[nodiscard]] Length length_of(int pe) const;
 
     std::size_t stride_ = 0;
@@ -62,16 +71,17 @@ private:
     std::span<const std::byte> shared_;
 };
 
-// Returns how much of each PE's endpoints the first round carries. On one host self and p2p need 144 bytes; networks
-// need longer addresses.
-constexpr std::size_t first_bytes_of_endpoints(bool several_hosts) { return several_hosts ? 0 : 156; }
+// The size of a PE's row of endpoints in the memory of a host that runs the whole job. Self and p2p need 144 bytes and
+// the length.
+constexpr std::size_t endpoint_row_bytes = 160;
 
-// What all PEs must set alike.
+// What all PEs must set alike, but for `transports`.
 struct CommonSettings {
     std::uint64_t symmetric_bytes = 0;
     std::uint64_t tuning = 0;           // hash of the decision file
     std::uint64_t check = 0;            // NPUSHMEM_CHECK
     std::uint64_t survives_deaths = 0;  // NPUSHMEM_ON_PEER_DEATH=survive
+    std::uint64_t transports = 0;       // hash of the variables that select transports; may differ
     char barrier[40] = {};              // NPUSHMEM_BARRIER_ALGO, truncated
     char coll_library[40] = {};         // NPUSHMEM_COLL_LIBRARY, truncated
 };
@@ -130,6 +140,8 @@ struct PeRecords {
     std::vector<PeRecord> pes;
     std::vector<CommonRecord> common;  // one for each PE, or one that all have in common
 
+    // All PEs have one record in common, so they run on one host and select the same transports.
+    [[nodiscard]] bool are_alike() const { return common.size() == 1; }
     [[nodiscard]] const CommonRecord& common_of(std::size_t pe) const { return common[common.size() == 1 ? 0 : pe]; }
     [[nodiscard]] CommonRecord& common_of(std::size_t pe) { return common[common.size() == 1 ? 0 : pe]; }
 };

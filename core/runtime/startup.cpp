@@ -272,10 +272,16 @@ Status Startup::choose_remote_transport() {
 
 Status Startup::assign_nics() {
     const JobMembership& job = *parts_.job;
-    auto done =
-        NicStep{settings(), job.bootstrap(), parts_.slices->host_memory(), job.layout(), parts_.transports->named(),
-                job.pes(),  job.my_pe()}
-            .run();
+    const bool may_need_nics = !job.records().are_alike() || parts_.transports->has_nics();
+    auto done = NicStep{settings(),
+                        job.bootstrap(),
+                        parts_.slices->host_memory(),
+                        job.layout(),
+                        parts_.transports->named(),
+                        job.pes(),
+                        job.my_pe(),
+                        may_need_nics}
+                    .run();
     if (!done.ok()) return done.status();
     nics_ = std::move(done.value().nics);
     parts_.transports->hold(std::move(done.value().claims));
@@ -284,8 +290,10 @@ Status Startup::assign_nics() {
 }
 
 Status Startup::exchange_endpoints() {
+    const HostMemory& memory = parts_.slices->host_memory();
     return parts_.transports->exchange_endpoints(
-        parts_.slices->host_memory().describe_slice(parts_.job->local_index(), parts_.slices->heap().bytes()));
+        memory.describe_slice(parts_.job->local_index(), parts_.slices->heap().bytes()),
+        memory.reserved(HostMemory::Publication::endpoint_rows));
 }
 
 Status Startup::build_map() {
@@ -302,7 +310,7 @@ Status Startup::map_peers() {
     sharing_pes_ = std::move(sharing_pes).value();
     if (sharing_pes_.all_map_all) {
         // The PE itself may be one that it does not map.
-        if (maps_all_pes(parts_)) parts_.transports->discard_endpoints();
+        maps_all_pes(parts_) ? parts_.transports->discard_endpoints() : parts_.transports->keep_endpoints();
         return {};
     }
     if (parts_.job->local_index() != 0) return {};
@@ -375,7 +383,11 @@ Status Startup::make_world() {
     // The barrier's state must exist on every PE before the first signal; from here on the world's barrier is used.
     if (Status done = job.bootstrap().barrier(); !done.ok()) return done;
     parts_.transports->share_endpoints(slices.host_memory());
-    return parts_.teams->world().sync();
+    // A PE whose call of the bootstrap failed is missing here, so all PEs fail.
+    if (Status started = parts_.teams->world().sync(); !started.ok()) return started;
+    if (sharing_pes_.all_map_all && job.local_index() == 0)
+        slices.host_memory().discard(HostMemory::Publication::endpoint_rows);
+    return {};
 }
 
 JobReport Startup::job_report() const {

@@ -30,6 +30,24 @@ TEST(HostMemory, ThePesOfAHostReadWhatOneOfThemPublishes) {
     EXPECT_TRUE(first.value().published(HostMemory::Publication::processes).empty());
 }
 
+TEST(HostMemory, EachPeWritesItsPartOfReservedRoom) {
+    auto first = HostMemory::create(slice_of_test, 2, "");
+    ASSERT_TRUE(first.ok()) << first.status().message();
+    EXPECT_TRUE(first.value().reserved(HostMemory::Publication::endpoint_rows).empty());
+    ASSERT_TRUE(first.value().reserve(HostMemory::Publication::endpoint_rows, 2).ok());
+    auto second =
+        HostMemory::join(SharedSegment::attach(first.value().handle()), first.value().handle(), slice_of_test, 2);
+    ASSERT_TRUE(second.ok()) << second.status().message();
+    first.value().reserved(HostMemory::Publication::endpoint_rows)[0] = std::byte{1};
+    second.value().reserved(HostMemory::Publication::endpoint_rows)[1] = std::byte{2};
+    for (HostMemory* const each : {&first.value(), &second.value()})
+        EXPECT_THAT(each->published(HostMemory::Publication::endpoint_rows),
+                    ::testing::ElementsAre(std::byte{1}, std::byte{2}));
+    EXPECT_EQ(first.value().reserve(HostMemory::Publication::endpoints, 32 << 20).code(), Code::range);
+    first.value().discard(HostMemory::Publication::endpoint_rows);
+    EXPECT_TRUE(second.value().reserved(HostMemory::Publication::endpoint_rows).empty());
+}
+
 TEST(HostMemory, DataThatIsTooLargeIsNotPublished) {
     auto memory = HostMemory::create(slice_of_test, 1, "");
     ASSERT_TRUE(memory.ok()) << memory.status().message();

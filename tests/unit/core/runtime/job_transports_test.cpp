@@ -72,7 +72,7 @@ TEST_F(JobTransportsTest, DeregisterEveryRegistrationThatSucceeded) {
     transports.add({"first", std::move(first)});
     transports.add({"second", std::move(second)});
     ASSERT_TRUE(transports.complete_selection().ok());
-    EXPECT_EQ(transports.exchange_endpoints({}).code(), Code::memory);
+    EXPECT_EQ(transports.exchange_endpoints({}, {}).code(), Code::memory);
 }
 
 // PE 0 of two, on two hosts. Its bootstrap gathers its own bytes for both PEs.
@@ -192,7 +192,7 @@ TEST_F(RemoteChoice, ReportsArrivalsIfThoseThatServeUnmappedPesDo) {
             transports.add({"serving", std::move(serving)});
             transports.add({"unused", std::move(unused)});
             ASSERT_TRUE(transports.complete_selection().ok());
-            ASSERT_TRUE(transports.exchange_endpoints({}).ok());
+            ASSERT_TRUE(transports.exchange_endpoints({}, {}).ok());
             ASSERT_TRUE(transports.build_map(waiting, {}).ok());
             EXPECT_EQ(transports.report_arrivals([](void*) {}, this), maps || reports == Code::ok);
         }

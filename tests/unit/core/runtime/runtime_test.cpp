@@ -70,12 +70,14 @@ public:
         if (!transport_failure.ok()) return transport_failure;
         std::vector<OwnedTransport> opened;
         opened.push_back({"mock", std::move(transport)});
+        opened.back().nics = drives_nics;
         return opened;
     }
 
     Status bootstrap_failure;
     Status transport_failure;
     npushmem_transport_params seen{};
+    bool drives_nics = false;
     std::unique_ptr<NiceMock<MockBootstrap>> bootstrap = std::make_unique<NiceMock<MockBootstrap>>();
     std::unique_ptr<NiceMock<MockTransport>> transport = std::make_unique<NiceMock<MockTransport>>();
 };
@@ -105,10 +107,9 @@ TEST_F(RuntimeTest, StartsAndEndsInOrder) {
         EXPECT_CALL(bootstrap, allgather(_, _));  // the PE records
         EXPECT_CALL(bootstrap, allgather(_, _));  // the host's memory segment
         EXPECT_CALL(transport, devices());
-        EXPECT_CALL(bootstrap, allgather(_, _));  // no PE needs NICs
         EXPECT_CALL(transport, address());
         EXPECT_CALL(transport, register_memory(_));
-        EXPECT_CALL(bootstrap, allgather(_, _));  // the endpoints
+        EXPECT_CALL(bootstrap, barrier());  // the endpoints are in the host's memory
         EXPECT_CALL(transport, reach(_));
         EXPECT_CALL(transport, connect(_));
         EXPECT_CALL(transport, import_memory(0, _));
@@ -217,6 +218,7 @@ TEST_F(RuntimeTest, DevicesOfATransportAreAssignedAndReleased) {
     nic.bits_per_second = 100'000'000'000;
     (void)std::string("nic0").copy(nic.name, sizeof nic.name);
     (void)std::string("0000:3b:00.0").copy(nic.pci_address, sizeof nic.pci_address);
+    sources.drives_nics = true;
     ON_CALL(*sources.transport, devices()).WillByDefault(Return(std::vector{nic}));
     EXPECT_CALL(*sources.transport, use_devices(::testing::ElementsAre(0U))).WillOnce(Return(Status{}));
     auto started = start();
@@ -258,6 +260,7 @@ TEST_F(RuntimeTest, AMalformedNicMappingFailsTheStart) {
     nic.port = 1;
     nic.state = NPUSHMEM_PORT_ACTIVE;
     (void)std::string("nic0").copy(nic.name, sizeof nic.name);
+    sources.drives_nics = true;
     ON_CALL(*sources.transport, devices()).WillByDefault(Return(std::vector{nic}));
     const auto failed = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"},
                                {"NPUSHMEM_ENABLE_NIC_PE_MAPPING", "1"},

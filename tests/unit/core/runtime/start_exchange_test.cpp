@@ -27,7 +27,10 @@ public:
         ++rounds;
         return inner_.allgather(send, receive);
     }
-    Status barrier() override { return inner_.barrier(); }
+    Status barrier() override {
+        ++rounds;
+        return inner_.barrier();
+    }
     int rounds = 0;
 
 private:
@@ -123,8 +126,10 @@ TEST(ExchangePeRecords, EqualRecordsTakeOneRound) {
     EXPECT_EQ(rounds_with(2), 2);
 }
 
-// Gathers strings of these lengths; every byte of PE i's is i. Returns the number of rounds.
-int gather_strings(const std::vector<std::size_t>& lengths, std::size_t first_bytes = first_bytes_of_endpoints(false)) {
+// Gathers strings of these lengths; every byte of PE i's is i. Returns the number of rounds. Row 0: the PEs share no
+// memory.
+int gather_strings(const std::vector<std::size_t>& lengths, std::size_t row = 0) {
+    Bytes rows(row * lengths.size());
     const auto job = std::make_shared<fakes::FakeJob>(static_cast<int>(lengths.size()));
     std::atomic<int> rounds_of_first{0};
     {
@@ -133,7 +138,8 @@ int gather_strings(const std::vector<std::size_t>& lengths, std::size_t first_by
             threads.emplace_back([&, pe] {
                 CountingBootstrap bootstrap(job, pe);
                 const auto of = [&](int i) { return Bytes(lengths[static_cast<std::size_t>(i)], std::byte(i)); };
-                const auto all = GatheredBytes::gather(bootstrap, of(pe), first_bytes);
+                const auto all = rows.empty() ? GatheredBytes::gather(bootstrap, of(pe))
+                                              : GatheredBytes::gather_in(rows, bootstrap, of(pe));
                 ASSERT_TRUE(all.ok()) << all.status().message();
                 for (int i = 0; i < job->nranks(); ++i)
                     EXPECT_TRUE(std::ranges::equal(all.value().of(i), of(i))) << "PE " << pe << " of PE " << i;
@@ -143,17 +149,30 @@ int gather_strings(const std::vector<std::size_t>& lengths, std::size_t first_by
     return rounds_of_first;
 }
 
-TEST(GatheredBytes, TakeOneRoundIfAllAreShort) {
-    EXPECT_EQ(gather_strings({0, 0, 0}), 1);
-    EXPECT_EQ(gather_strings({3, 0, 100, 7}), 1);
-    EXPECT_EQ(gather_strings({1, 156}), 1);
-    EXPECT_EQ(gather_strings({0, 0}, 0), 1);
+TEST(GatheredBytes, FollowTheirLengths) {
+    EXPECT_EQ(gather_strings({0, 0}), 1);
+    EXPECT_EQ(gather_strings({0, 1}), 2);
+    EXPECT_EQ(gather_strings({3, 5000, 100}), 2);
 }
 
-TEST(GatheredBytes, TakeASecondRoundIfOneIsLong) {
-    EXPECT_EQ(gather_strings({1, 157, 0}), 2);
-    EXPECT_EQ(gather_strings({5000}), 2);
-    EXPECT_EQ(gather_strings({0, 1}, 0), 2);
+TEST(GatheredBytes, AreReadInSharedRowsThatHaveRoomForThem) {
+    EXPECT_EQ(gather_strings({0, 0, 0}, 160), 1);
+    EXPECT_EQ(gather_strings({3, 0, 156, 7}, 160), 1);
+    EXPECT_EQ(gather_strings({1, 157, 0}, 160), 2);
+    EXPECT_EQ(gather_strings({5000}, 160), 2);
+}
+
+TEST(GatheredBytes, APrivateCopyOutlivesTheSharedRows) {
+    fakes::FakeBootstrap bootstrap(std::make_shared<fakes::FakeJob>(1), 0);
+    const Bytes mine(5, std::byte{7});
+    Bytes rows(16);
+    auto all = GatheredBytes::gather_in(rows, bootstrap, mine);
+    ASSERT_TRUE(all.ok()) << all.status().message();
+    EXPECT_TRUE(all.value().is_shared());
+    all.value().unshare();
+    std::ranges::fill(rows, std::byte{});
+    EXPECT_FALSE(all.value().is_shared());
+    EXPECT_TRUE(std::ranges::equal(all.value().of(0), mine));
 }
 
 // Returns the result of each PE. `host_of` is indexed by PE; `maps` says whether one PE of a host maps another.
