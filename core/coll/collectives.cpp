@@ -16,35 +16,12 @@
 
 #include "core/coll/collectives_library.hpp"
 #include "core/coll/host_collectives.hpp"
+#include "core/coll/method_choice.hpp"
 #include "core/coll/steps.hpp"
 
 namespace npushmem::coll {
 
 namespace {
-
-// The limits between the built-in methods, as npushmem-perf tune-collectives has measured them (bench/README.md).
-// From this size on, concurrent reads by all members are faster than the root's writes one after the other.
-constexpr std::uint64_t pull_broadcast_bytes = 8192;
-constexpr std::uint64_t pull_broadcast_bytes_if_unmapped = 32768;
-// Where members share cores, the second barrier of a pull is dear: push up to this size, while the root writes less
-// than a MiB to all.
-constexpr std::uint64_t pull_broadcast_bytes_if_oversubscribed = 128U << 10;
-constexpr std::uint64_t pull_broadcast_bytes_to_all = 1U << 20;
-// From this many bytes on that all members together would read from the root over transports, each reads only its part
-// from the root.
-constexpr std::uint64_t scatter_broadcast_bytes_to_all = 1U << 20;
-// By prefers_hosts().
-constexpr std::uint64_t hosts_messages = 32;
-constexpr std::uint64_t hosts_broadcast_bytes = 512U << 10;
-constexpr std::uint64_t hosts_fcollect_bytes = 4096;
-// The same for its three further barriers instead of reads of published copies, each of which takes a round trip.
-constexpr std::uint64_t hosts_reads = 3;
-// Members of larger teams publish up to this many bytes rather than write them to all others: a workspace holds those
-// of several members, so that each touches fewer pages.
-constexpr int push_exchange_members = 8;
-constexpr std::uint64_t published_exchange_bytes = Workspace::contribution_bytes / 4;
-// From this size on, a second barrier over mapped memory costs less than to combine all arrays on each member.
-constexpr std::uint64_t partition_reduce_bytes = 512;
 
 // Bytes for one member.
 struct Message {
@@ -339,67 +316,6 @@ Status collect_published(Group& group, std::uint64_t at, std::uint64_t dest, std
     return done;
 }
 
-// Returns how many fewer messages a member sends to, or reads from, other hosts by the method `hosts`.
-std::uint64_t saved_by_hosts(const Group& group) {
-    const HostGrid* const grid = group.host_grid();
-    if (grid == nullptr) return 0;
-    return static_cast<std::uint64_t>(grid->per_host - 1) * static_cast<std::uint64_t>(grid->hosts - 1);
-}
-
-// Without barriers of all, `hosts` takes no more messages than the others. With them it is worth its second barrier if
-// it saves a member many messages to other hosts, or `many` bytes.
-bool prefers_hosts(const Group& group, std::uint64_t bytes, std::uint64_t many) {
-    const std::uint64_t saved = saved_by_hosts(group);
-    return (group.host_sync() != nullptr && group.host_grid() != nullptr) || saved >= hosts_messages ||
-           saved * bytes >= many;
-}
-
-// Returns whether published contributions of so many bytes are read faster than each member writes to all others.
-bool prefers_published(const Group& group, std::uint64_t bytes) {
-    return group.all_mapped() && group.size() > push_exchange_members && bytes <= published_exchange_bytes;
-}
-
-Method broadcast_method(const Group& group, std::uint64_t bytes, bool has_ring) {
-    const Method selected = group.method(NPUSHMEM_COLL_BROADCAST, bytes);
-    const bool serves = selected == Method::ring    ? has_ring
-                        : selected == Method::hosts ? group.host_grid() != nullptr
-                                                    : selected != Method::automatic;
-    if (serves) return selected;
-    if (has_ring) return Method::ring;
-    if (group.size() == 1) return Method::push;
-    const auto others = static_cast<std::uint64_t>(group.size() - 1);
-    if (group.all_mapped()) {
-        const std::uint64_t limit = group.is_oversubscribed()
-                                        ? std::clamp(pull_broadcast_bytes_to_all / others, pull_broadcast_bytes,
-                                                     pull_broadcast_bytes_if_oversubscribed)
-                                        : pull_broadcast_bytes;
-        return bytes < limit ? Method::push : Method::pull;
-    }
-    if (prefers_hosts(group, bytes, hosts_broadcast_bytes)) return Method::hosts;
-    if (bytes < pull_broadcast_bytes_if_unmapped) return Method::push;
-    return others > 1 && bytes >= scatter_broadcast_bytes_to_all / others ? Method::scatter : Method::pull;
-}
-
-// A call that the methods serve, apart from what is false.
-struct Exchange {
-    std::uint32_t collective;
-    std::uint64_t bytes;
-    bool has_lines;
-    bool fits_workspace;
-    bool has_hosts = false;
-};
-
-// Returns the selected method; without one, or if it does not serve the call, the built-in choice: lines where they do,
-// else `fallback`.
-Method exchange_method(const Group& group, const Exchange& call, Method fallback) {
-    const Method selected = group.method(call.collective, call.bytes);
-    const bool serves = selected == Method::hosts       ? call.has_hosts
-                        : selected == Method::published ? call.fits_workspace
-                                                        : selected != Method::automatic;
-    if (serves && selected != Method::lines) return selected;
-    return call.has_lines ? Method::lines : fallback;
-}
-
 }  // namespace
 
 Status gather_small(Group& group, const void* mine, std::uint64_t bytes, void* all) {
@@ -436,11 +352,9 @@ Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
     if (auto done = run_by_library(group, dest, source, transfer(NPUSHMEM_COLL_FCOLLECT, bytes), bytes)) return *done;
     SmallExchange* const lines = lines_for(group, bytes, false);
     const bool fits = bytes <= Workspace::contribution_bytes;
-    const Method built_in = prefers_hosts(group, bytes, hosts_fcollect_bytes) ? Method::hosts
-                            : prefers_published(group, bytes)                 ? Method::published
-                                                                              : Method::push;
-    const Method method = exchange_method(
-        group, {NPUSHMEM_COLL_FCOLLECT, bytes, lines != nullptr, fits, group.host_grid() != nullptr}, built_in);
+    const Method method =
+        exchange_method(group, {NPUSHMEM_COLL_FCOLLECT, bytes, lines != nullptr, fits, group.host_grid() != nullptr},
+                        built_in_fcollect(group, bytes));
     if (method == Method::published) return gather_published(group, dest, source, bytes, false);
     if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, bytes, false);
     if (method == Method::hosts) return fcollect_by_hosts(group, dest, source, bytes);
@@ -561,16 +475,10 @@ Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint6
         return *done;
     SmallExchange* const lines = lines_for(group, count, how, false);
     const bool fits = count <= Workspace::contribution_bytes / how.size;
-    const bool is_small =
-        fits && (count * how.size < partition_reduce_bytes || group.is_oversubscribed() || !group.all_mapped());
     const bool has_hosts = group.host_grid() != nullptr && reduces_by_hosts(how);
-    const bool has_sync = group.host_sync() != nullptr;
-    const bool by_hosts =
-        has_hosts && (has_sync || (saved_by_hosts(group) > 0 && (!fits || saved_by_hosts(group) >= hosts_reads ||
-                                                                 fits_sums_of_hosts(group, count, how))));
-    const Method built_in = by_hosts ? Method::hosts : is_small ? Method::published : Method::partitioned;
     const Method method =
-        exchange_method(group, {NPUSHMEM_COLL_REDUCE, count * how.size, lines != nullptr, fits, has_hosts}, built_in);
+        exchange_method(group, {NPUSHMEM_COLL_REDUCE, count * how.size, lines != nullptr, fits, has_hosts},
+                        built_in_reduce(group, count, how));
     if (method == Method::hosts) return reduce_by_hosts(group, dest, source, count, how);
     if (method == Method::lines) return combine_by_lines(group, *lines, dest, source, count, false, how, group.size());
     return method == Method::published ? reduce_published(group, dest, source, count, how)
