@@ -100,23 +100,18 @@ std::size_t number_of_contexts() {
 
 constexpr long known_options = NPUSHMEM_CTX_SERIALIZED | NPUSHMEM_CTX_PRIVATE | NPUSHMEM_CTX_NOSTORE;
 
-int create(const char* function, npushmem_team_t handle, long options, npushmem_ctx_t* ctx) {
+Status create(npushmem_team_t handle, long options, npushmem_ctx_t* ctx) {
     const auto team = team_of(handle);
-    Status checked = team.status();
-    if (checked.ok() && ctx == nullptr) checked = {Code::argument, "ctx is NULL"};
-    if (checked.ok() && (options & ~known_options) != 0)
-        checked = {Code::argument,
-                   fmt::format("options {:#x} has bits that are no option; known are {:#x}", options, known_options)};
-    if (!checked.ok()) {
-        fail_returned(function, checked);
-        return static_cast<int>(checked.code());
-    }
+    if (!team.ok()) return team.status();
+    if (ctx == nullptr) return {Code::argument, "ctx is NULL"};
+    if ((options & ~known_options) != 0)
+        return {Code::argument,
+                fmt::format("options {:#x} has bits that are no option; known are {:#x}", options, known_options)};
     LiveContext made{acquire_slot(runtime()->settings().check), team.value()->members(),
                      std::make_unique<RemoteAccess>(runtime()->transports().remote_peers()), nullptr};
     if (made.context == nullptr)
-        return report_code(function, {Code::memory, fmt::format("cannot make a context besides the {} existing ones; "
-                                                                "destroy some first",
-                                                                number_of_contexts())});
+        return {Code::memory, fmt::format("cannot make a context besides the {} existing ones; destroy some first",
+                                          number_of_contexts())};
     constexpr long promises = NPUSHMEM_CTX_SERIALIZED | NPUSHMEM_CTX_PRIVATE;
     const bool checked_use = runtime()->settings().check && (options & promises) != 0;
     if (checked_use) made.use = std::make_unique<ContextUse>(options, runtime()->my_pe());
@@ -133,7 +128,7 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
     *ctx = reinterpret_cast<npushmem_ctx_t>(&context);
     const std::lock_guard guard(contexts().lock);
     contexts().live.emplace(*ctx, std::move(made));
-    return 0;
+    return {};
 }
 
 // Removes the live contexts for which `ends` is true.
@@ -196,6 +191,18 @@ UnknownHandle& unknown() {
 // Returns the program's handle.
 const void* handle_of(const Context& context) {
     return &context == &unknown().context ? static_cast<const void*>(unknown().handle) : &context;
+}
+
+// The world of the context is the thread's current one.
+Status destroy(const Context& context, npushmem_ctx_t ctx) {
+    if (&context == current_world->context.load(std::memory_order_relaxed))
+        return {Code::argument, "the default context of a world cannot be destroyed"};
+    if (runtime() == nullptr) return not_running();
+    LiveContext made = take(ctx);
+    if (made.context == nullptr) return check_context(context);
+    Status ended = use_of(*made.context);
+    Status done = end(std::move(made));
+    return ended.ok() ? done : ended;
 }
 
 }  // namespace
@@ -273,27 +280,20 @@ using namespace npushmem::api;
 extern "C" {
 
 int npushmem_ctx_create(long options, npushmem_ctx_t* ctx) {
-    return create(__func__, NPUSHMEM_TEAM_WORLD, options, ctx);
+    return code_of_call(__func__, [&] { return create(NPUSHMEM_TEAM_WORLD, options, ctx); });
 }
 
 int npushmem_team_create_ctx(npushmem_team_t team, long options, npushmem_ctx_t* ctx) {
     if (team == NPUSHMEM_TEAM_INVALID) return static_cast<int>(Code::argument);
-    return create(__func__, team, options, ctx);
+    return code_of_call(__func__, [&] { return create(team, options, ctx); });
 }
 
 void npushmem_ctx_destroy(npushmem_ctx_t ctx) {
     if (ctx == NPUSHMEM_CTX_INVALID) return;
-    if (ctx == NPUSHMEM_CTX_DEFAULT) return fail(__func__, {Code::argument, "the default context cannot be destroyed"});
+    if (ctx == NPUSHMEM_CTX_DEFAULT)
+        return run_call(__func__, [] { return Status{Code::argument, "the default context cannot be destroyed"}; });
     const ActingContext context(context_of(ctx));
-    if (&*context == current_world->context.load(std::memory_order_relaxed))
-        return fail(__func__, {Code::argument, "the default context of a world cannot be destroyed"});
-    if (runtime() == nullptr) return fail(__func__, not_running());
-    LiveContext made = take(ctx);
-    if (made.context == nullptr) return fail(__func__, check_context(*context));
-    Status ended = use_of(*made.context);
-    Status done = end(std::move(made));
-    if (ended.ok()) ended = std::move(done);
-    if (!ended.ok()) fail(__func__, ended);
+    run_call(__func__, [&] { return destroy(*context, ctx); });
 }
 
 int npushmem_ctx_get_team(npushmem_ctx_t ctx, npushmem_team_t* team) {

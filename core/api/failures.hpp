@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/base/log.hpp"
+#include "core/base/out_of_memory.hpp"
 #include "core/runtime/runtime.hpp"
 #include "npushmem/plugin/status.hpp"
 
@@ -55,6 +56,19 @@ void fail_by_value(std::string_view function, const Status& status);
 void fail_returned(std::string_view function, const Status& status);
 // Calls fail_returned for a failure. Returns the number to return: 0, or the failure's.
 int report_code(std::string_view function, const Status& status);
+
+// Run `call`, which returns a Status, as the body of an API function, and report its failure: with report_code or with
+// fail. std::bad_alloc ends the process.
+template <class Call>
+int code_of_call(const char* function, Call&& call) {
+    return end_on_bad_alloc(function, [&] { return report_code(function, call()); });
+}
+template <class Call>
+void run_call(const char* function, Call&& call) {
+    end_on_bad_alloc(function, [&] {
+        if (const Status done = call(); !done.ok()) fail(function, done);
+    });
+}
 
 // As fail, for a start whose caller gets no return value: the job fails.
 void fail_start(std::string_view function, const Status& status);

@@ -200,9 +200,10 @@ using namespace npushmem::api;
 extern "C" {
 
 void npushmem_set_lock(long* lock) {
-    const Status done = with_lock(
-        lock, [](OwnedLock& owned) { return owned.take(); }, [lock](Lock& ticket) { return take(ticket, lock); });
-    if (!done.ok()) fail(__func__, done);
+    run_call(__func__, [lock] {
+        return with_lock(
+            lock, [](OwnedLock& owned) { return owned.take(); }, [lock](Lock& ticket) { return take(ticket, lock); });
+    });
 }
 
 void npushmem_clear_lock(long* lock) {
@@ -214,7 +215,7 @@ void npushmem_clear_lock(long* lock) {
         coll::clear_lock(ticket);
         return Status{};
     };
-    if (const Status done = with_lock(lock, release, serve_next); !done.ok()) fail(__func__, done);
+    run_call(__func__, [&] { return with_lock(lock, release, serve_next); });
 }
 
 int npushmem_test_lock(long* lock) {
@@ -228,10 +229,9 @@ int npushmem_test_lock(long* lock) {
         taken = coll::try_lock(ticket);
         return Status{};
     };
-    if (const Status done = with_lock(lock, try_owned, try_ticket); !done.ok()) {
-        fail(__func__, done);
-        return 1;
-    }
+    Status done;
+    run_call(__func__, [&] { return done = with_lock(lock, try_owned, try_ticket); });
+    if (!done.ok()) return 1;
     if (taken) return 0;
     runtime()->waiter().yield_if_oversubscribed();
     return 1;

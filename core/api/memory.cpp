@@ -119,29 +119,37 @@ int npushmem_addr_accessible(const void* addr, int pe) {
 }
 
 void* npushmemx_buffer_register_symmetric(void* addr, size_t length, int flags) {
-    Runtime* up = runtime_unnoted();
-    if (up == nullptr) return report(__func__, not_running());
-    const CollectiveCall in_progress(up->teams().world().calls(), __func__);
-    const Status same = same_call(*up);
-    return report(__func__, same.ok() ? up->buffers().add(addr, length, flags) : Result<void*>(same));
+    return end_on_bad_alloc(__func__, [&, function = __func__] {
+        Runtime* up = runtime_unnoted();
+        if (up == nullptr) return report(function, not_running());
+        const CollectiveCall in_progress(up->teams().world().calls(), function);
+        const Status same = same_call(*up);
+        return report(function, same.ok() ? up->buffers().add(addr, length, flags) : Result<void*>(same));
+    });
 }
 
 int npushmemx_buffer_unregister_symmetric(void* addr, size_t length) {
-    Runtime* up = runtime_unnoted();
-    if (up == nullptr) return report_code(__func__, not_running());
-    const CollectiveCall in_progress(up->teams().world().calls(), __func__);
-    const Status same = same_call(*up);
-    return report_code(__func__, same.ok() ? up->buffers().remove(addr, length) : same);
+    return code_of_call(__func__, [&, function = __func__]() -> Status {
+        Runtime* up = runtime_unnoted();
+        if (up == nullptr) return not_running();
+        const CollectiveCall in_progress(up->teams().world().calls(), function);
+        const Status same = same_call(*up);
+        return same.ok() ? up->buffers().remove(addr, length) : same;
+    });
 }
 
 int npushmemx_buffer_register(void* addr, size_t length) {
-    Runtime* up = runtime_unnoted();
-    return report_code(__func__, up != nullptr ? up->transports().local_buffers().add(addr, length) : not_running());
+    return code_of_call(__func__, [&] {
+        Runtime* up = runtime_unnoted();
+        return up != nullptr ? up->transports().local_buffers().add(addr, length) : not_running();
+    });
 }
 
 int npushmemx_buffer_unregister(void* addr) {
-    Runtime* up = runtime_unnoted();
-    return report_code(__func__, up != nullptr ? up->transports().local_buffers().remove(addr) : not_running());
+    return code_of_call(__func__, [&] {
+        Runtime* up = runtime_unnoted();
+        return up != nullptr ? up->transports().local_buffers().remove(addr) : not_running();
+    });
 }
 
 void npushmemx_buffer_unregister_all(void) {

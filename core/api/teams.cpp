@@ -131,21 +131,26 @@ Status find_failed(npushmem_team_t handle, int max, int* failed, int* count) {
 // For functions that accept NPUSHMEM_TEAM_INVALID without a report: returns null for it, and for an unknown handle.
 Team* team_or_report(const char* function, npushmem_team_t handle) {
     Team* const found = find_team(handle);
-    if (found == nullptr && handle != NPUSHMEM_TEAM_INVALID) fail_by_value(function, team_of(handle).status());
+    if (found == nullptr && handle != NPUSHMEM_TEAM_INVALID)
+        end_on_bad_alloc(function, [&] { fail_by_value(function, team_of(handle).status()); });
     return found;
 }
 
 // Runs `before` on this PE, then synchronises the team.
 template <class Before>
 int sync_team(const char* function, npushmem_team_t team, Before&& before) {
-    const auto found = team_of(team);
-    Status done = found.status();
-    if (done.ok())
-        done = run_same_call(*runtime_unnoted(), *found.value(), function, [&] {
-            return coll::sync_after(before(), [&] { return found.value()->barrier().sync(); });
-        });
-    if (!done.ok()) fail(function, done);
-    return static_cast<int>(done.code());
+    auto code = Code::ok;
+    run_call(function, [&] {
+        const auto found = team_of(team);
+        Status done = found.status();
+        if (done.ok())
+            done = run_same_call(*runtime_unnoted(), *found.value(), function, [&] {
+                return coll::sync_after(before(), [&] { return found.value()->barrier().sync(); });
+            });
+        code = done.code();
+        return done;
+    });
+    return static_cast<int>(code);
 }
 
 struct Axis {
@@ -181,6 +186,21 @@ Status split_2d(npushmem_team_t handle, int xrange, const Axis& x, const Axis& y
     *x.team = handle_of(made[0]);
     *y.team = handle_of(made[1]);
     return done;
+}
+
+Status destroy_team(const char* function, npushmem_team_t team) {
+    Runtime* up = runtime();
+    if (up == nullptr) return not_running();
+    if (number_of(team) <= number_of(NPUSHMEMX_TEAM_SAME_MYPE_NODE))
+        return {Code::argument, "a predefined team cannot be destroyed"};
+    const auto found = team_of(team);
+    if (!found.ok()) return found.status();
+    if (Status same = check_same_call(*found.value(), function); !same.ok()) return same;
+    Status done = destroy_contexts_of(team);
+    // Done in any case, because the other members wait for it.
+    Status destroyed = up->teams().destroy(name_in(team));
+    const bool has_dead_member = destroyed.code() == Code::peer_dead && up->settings().survives_deaths;
+    return done.ok() && !has_dead_member ? destroyed : done;
 }
 
 }  // namespace
@@ -243,7 +263,8 @@ int npushmem_team_translate_pe(npushmem_team_t src_team, int src_pe, npushmem_te
 int npushmem_team_split_strided(npushmem_team_t parent_team, int start, int stride, int size,
                                 const npushmem_team_config_t* config, long config_mask, npushmem_team_t* new_team) {
     if (new_team != nullptr) *new_team = NPUSHMEM_TEAM_INVALID;
-    return report_code(__func__, split_strided(parent_team, start, stride, size, config, config_mask, new_team));
+    return code_of_call(__func__,
+                        [&] { return split_strided(parent_team, start, stride, size, config, config_mask, new_team); });
 }
 
 int npushmem_team_split_2d(npushmem_team_t parent_team, int xrange, const npushmem_team_config_t* xaxis_config,
@@ -251,26 +272,15 @@ int npushmem_team_split_2d(npushmem_team_t parent_team, int xrange, const npushm
                            long yaxis_mask, npushmem_team_t* yaxis_team) {
     for (npushmem_team_t* team : {xaxis_team, yaxis_team})
         if (team != nullptr) *team = NPUSHMEM_TEAM_INVALID;
-    return report_code(__func__, split_2d(parent_team, xrange, {xaxis_config, xaxis_mask, xaxis_team},
-                                          {yaxis_config, yaxis_mask, yaxis_team}));
+    return code_of_call(__func__, [&] {
+        return split_2d(parent_team, xrange, {xaxis_config, xaxis_mask, xaxis_team},
+                        {yaxis_config, yaxis_mask, yaxis_team});
+    });
 }
 
 void npushmem_team_destroy(npushmem_team_t team) {
-    if (team == NPUSHMEM_TEAM_INVALID) return;
-    Runtime* up = runtime();
-    const bool predefined = number_of(team) <= number_of(NPUSHMEMX_TEAM_SAME_MYPE_NODE);
-    Status done = up == nullptr ? not_running()
-                  : predefined  ? Status{Code::argument, "a predefined team cannot be destroyed"}
-                                : team_of(team).status();
-    if (done.ok()) done = check_same_call(*find_team(team), __func__);
-    if (done.ok()) {
-        done = destroy_contexts_of(team);
-        // Done in any case, because the other members wait for it.
-        Status destroyed = up->teams().destroy(name_in(team));
-        const bool has_dead_member = destroyed.code() == Code::peer_dead && up->settings().survives_deaths;
-        if (done.ok() && !has_dead_member) done = std::move(destroyed);
-    }
-    if (!done.ok()) fail(__func__, done);
+    if (team != NPUSHMEM_TEAM_INVALID)
+        run_call(__func__, [team, function = __func__] { return destroy_team(function, team); });
 }
 
 void* npushmem_team_ptr(npushmem_team_t team, const void* object, int pe) {
@@ -305,16 +315,16 @@ int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team_config_t* co
                         int pe_idx_in_team) {
     if (team == nullptr) return report_code(__func__, {Code::argument, "team is NULL"});
     *team = NPUSHMEM_TEAM_INVALID;
-    return report_code(__func__, init_team(*team, config, config_mask, npes, pe_idx_in_team));
+    return code_of_call(__func__, [&] { return init_team(*team, config, config_mask, npes, pe_idx_in_team); });
 }
 
 int npushmemx_team_shrink(npushmem_team_t parent, npushmem_team_t* new_team) {
     if (new_team != nullptr) *new_team = NPUSHMEM_TEAM_INVALID;
-    return report_code(__func__, shrink(parent, new_team));
+    return code_of_call(__func__, [&] { return shrink(parent, new_team); });
 }
 
 int npushmemx_team_get_failed(npushmem_team_t team, int max, int* failed, int* count) {
-    return report_code(__func__, find_failed(team, max, failed, count));
+    return code_of_call(__func__, [&] { return find_failed(team, max, failed, count); });
 }
 
 int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm) {
@@ -322,16 +332,16 @@ int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm) {
         found.barrier().set_default_plan(plan);
         return Status{};
     };
-    return report_code(__func__, with_barrier_plan(team, algorithm, set));
+    return code_of_call(__func__, [&] { return with_barrier_plan(team, algorithm, set); });
 }
 
 int npushmemx_team_set_collectives(npushmem_team_t team, const char* library) {
-    const auto found = team_of(team);
-    Status done = found.status();
-    if (done.ok())
-        done =
-            library != nullptr ? found.value()->select_collectives(library) : Status{Code::argument, "library is NULL"};
-    return report_code(__func__, done);
+    return code_of_call(__func__, [&]() -> Status {
+        const auto found = team_of(team);
+        if (!found.ok()) return found.status();
+        return library != nullptr ? found.value()->select_collectives(library)
+                                  : Status{Code::argument, "library is NULL"};
+    });
 }
 
 int npushmemx_team_sync_by(npushmem_team_t team, const char* algorithm) {
@@ -339,7 +349,7 @@ int npushmemx_team_sync_by(npushmem_team_t team, const char* algorithm) {
         const CollectiveCall call(found.calls(), function);
         return found.barrier().sync(plan);
     };
-    return report_code(__func__, with_barrier_plan(team, algorithm, run_sync));
+    return code_of_call(__func__, [&] { return with_barrier_plan(team, algorithm, run_sync); });
 }
 
 int npushmem_team_sync(npushmem_team_t team) {

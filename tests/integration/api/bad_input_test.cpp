@@ -202,6 +202,22 @@ TEST_F(BadInput, LimitsOfTheProcess) {
     }
 }
 
+// The other PEs may depend on the call, so its process ends.
+TEST_F(BadInput, ACallWithoutPrivateMemoryEndsTheProcess) {
+    for (const std::string call :
+         {"npushmem_team_split_strided", "npushmem_team_split_2d", "npushmem_team_destroy",
+          "npushmemx_team_set_barrier", "npushmem_ctx_create", "npushmem_team_create_ctx", "npushmem_ctx_destroy",
+          "npushmemx_buffer_register_symmetric", "npushmemx_buffer_unregister_symmetric", "npushmemx_buffer_register",
+          "npushmemx_buffer_unregister", "npushmem_set_lock", "npushmem_clear_lock"}) {
+        SCOPED_TRACE(call);
+        run::JobSettings settings;
+        settings.with_bootstrap = true;
+        run::JobUnderTest job({"-n", "1", API_TEST_FOLDER "/api_without_memory", call}, settings);
+        EXPECT_EQ(job.end(), 1);
+        EXPECT_THAT(job.errors(), HasSubstr("npushmem: " + call + ": this process cannot allocate private memory"));
+    }
+}
+
 TEST_F(BadInput, AHeapFolderThatDoesNotExist) {
     const std::string output = failure_of_init({"NPUSHMEM_HEAP_DIR=/nonexistent"});
     EXPECT_THAT(output, AllOf(HasSubstr("/nonexistent"), HasSubstr("No such file")));

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls the named function while every allocation of this thread fails. The library uses this program's operator new.
+#include <cstdlib>
+#include <new>
+#include <string_view>
+
+#include "npushmem.h"
+#include "npushmemx.h"
+
+namespace {
+
+thread_local bool fails = false;
+
+void* allocate(std::size_t bytes) {
+    void* const made = fails ? nullptr : std::malloc(bytes);
+    if (made == nullptr) throw std::bad_alloc();
+    return made;
+}
+
+struct Call {
+    std::string_view name;
+    void (*run)();
+};
+
+npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
+npushmem_ctx_t context = NPUSHMEM_CTX_INVALID;
+alignas(4096) char buffer[4096];
+
+const Call calls[] = {
+    {"npushmem_team_split_strided",
+     [] { npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 0, 1, 1, nullptr, 0, &team); }},
+    {"npushmem_team_split_2d",
+     [] {
+         npushmem_team_t other = NPUSHMEM_TEAM_INVALID;
+         npushmem_team_split_2d(NPUSHMEM_TEAM_WORLD, 1, nullptr, 0, &team, nullptr, 0, &other);
+     }},
+    {"npushmem_team_destroy", [] { npushmem_team_destroy(NPUSHMEM_TEAM_WORLD); }},
+    {"npushmemx_team_set_barrier",
+     [] { npushmemx_team_set_barrier(NPUSHMEM_TEAM_WORLD, "no algorithm has this name"); }},
+    {"npushmem_ctx_create", [] { npushmem_ctx_create(0, &context); }},
+    {"npushmem_team_create_ctx", [] { npushmem_team_create_ctx(NPUSHMEM_TEAM_WORLD, 0, &context); }},
+    {"npushmem_ctx_destroy", [] { npushmem_ctx_destroy(NPUSHMEM_CTX_DEFAULT); }},
+    {"npushmemx_buffer_register_symmetric", [] { npushmemx_buffer_register_symmetric(buffer, sizeof buffer, 0); }},
+    {"npushmemx_buffer_unregister_symmetric", [] { npushmemx_buffer_unregister_symmetric(buffer, sizeof buffer); }},
+    {"npushmemx_buffer_register", [] { npushmemx_buffer_register(buffer, sizeof buffer); }},
+    {"npushmemx_buffer_unregister", [] { npushmemx_buffer_unregister(buffer); }},
+    {"npushmem_set_lock",
+     [] {
+         long on_the_stack = 0;
+         npushmem_set_lock(&on_the_stack);
+     }},
+    {"npushmem_clear_lock",
+     [] {
+         long on_the_stack = 0;
+         npushmem_clear_lock(&on_the_stack);
+     }},
+};
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return allocate(bytes); }
+void* operator new[](std::size_t bytes) { return allocate(bytes); }
+void operator delete(void* pointer) noexcept { std::free(pointer); }
+void operator delete[](void* pointer) noexcept { std::free(pointer); }
+void operator delete(void* pointer, std::size_t) noexcept { std::free(pointer); }
+void operator delete[](void* pointer, std::size_t) noexcept { std::free(pointer); }
+
+int main(int arguments, char** argument) {
+    for (const Call& call : calls) {
+        if (arguments < 2 || call.name != argument[1]) continue;
+        npushmem_init();
+        fails = true;
+        call.run();
+        fails = false;
+        npushmem_finalize();
+        return 0;
+    }
+    return 2;
+}
