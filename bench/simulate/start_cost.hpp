@@ -23,7 +23,7 @@ struct StartCost {
     double exchange = 0;        // in collectives
     double messages = 0;        // frames over TCP, of all PEs
     double received_bytes = 0;  // in collectives, by the PE that receives most
-    double memory_bytes = 0;    // of each PE, until its start ends: members * (record + length + endpoints)
+    double memory_bytes = 0;    // of each PE, until its start ends, for what it keeps of all
 };
 
 // Code::argument unless the team has at least 2 and at most rendezvous::limits::ranks members, and PEs on each node.

@@ -80,7 +80,7 @@ public:
     Status reserve(Publication what, std::uint64_t bytes);
     [[nodiscard]] std::span<std::byte> reserved(Publication what) const;
     [[nodiscard]] std::span<const std::byte> published(Publication what) const;
-    // For one PE, when no PE reads or writes it any more: returns the memory to the system.
+    // Returns the memory to the system. One PE calls this when no PE reads or writes the memory any more.
     void discard(Publication what);
 
     // Shows PEs that do not see this PE's process that it lives, from now until it ends; and whether such a PE does.

@@ -265,6 +265,10 @@ void JobTransports::share_endpoints(const HostMemory& memory) {
     if (!published.empty()) peer_addresses_.gathered().use_copy(published);
 }
 
+bool JobTransports::reads_endpoints_in(const HostMemory& memory) const {
+    return peer_addresses_.gathered().view().data() == memory.published(HostMemory::Publication::endpoint_rows).data();
+}
+
 std::uint64_t JobTransports::id_of(int transport) const {
     return hash_bytes(named_[static_cast<std::size_t>(transport)].name);
 }

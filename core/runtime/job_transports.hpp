@@ -97,6 +97,9 @@ public:
     // unless it is there already, if there is memory for it; after a further collective all PEs share it.
     Status publish_endpoints(HostMemory& memory);
     void share_endpoints(const HostMemory& memory);
+    // Returns whether the PEs of the host read the rows of exchange_endpoints(). Asked by the first of them, which
+    // publishes other copies.
+    [[nodiscard]] bool reads_endpoints_in(const HostMemory& memory) const;
     // Forgets them instead, for a PE that connects to none.
     void discard_endpoints() { peer_addresses_ = {}; }
     // Keeps a private copy, as the rows of exchange_endpoints() will be discarded.

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "core/base/hash.hpp"
 #include "core/base/host_facts.hpp"
@@ -98,8 +100,10 @@ Result<OwnRecord> make_pe_record(const Settings& settings, std::uint64_t tuning,
     common.settings.survives_deaths = settings.survives_deaths ? 1 : 0;
     (void)settings.barrier_algo.copy(common.settings.barrier, sizeof common.settings.barrier - 1);
     (void)settings.coll_library.copy(common.settings.coll_library, sizeof common.settings.coll_library - 1);
-    common.settings.transports = hash_bytes(fmt::format("{}:{}:{}:{}", settings.transports, settings.disable_p2p,
-                                                        settings.remote_transport, settings.plugin_path));
+    std::error_code failed;
+    common.transports =
+        hash_bytes(fmt::format("{}:{}:{}:{}:{}", settings.transports, settings.disable_p2p, settings.remote_transport,
+                               settings.plugin_path, std::filesystem::current_path(failed).native()));
     const CpuFacts cpus = read_cpu_facts();
     common.facts.cpu_quota = cpus.quota;
     std::copy_n(cpus.affinity.begin(), std::min(cpus.affinity.size(), HostFacts::mask_words), common.facts.cpu_mask);

@@ -37,7 +37,7 @@ class GatheredBytes {
 public:
     // Gathers the lengths, then all strings in rows of the longest.
     static Result<GatheredBytes> gather(Bootstrap& bootstrap, std::span<const std::byte> mine);
-    // The same where all PEs share memory: `rows` has an unused row for each PE. Behind a barrier all PEs read the
+    // The same where all PEs share memory: `rows` has an unused row for each PE. After a barrier all PEs read the
     // strings in place, as long as the memory exists. If one is longer than a row, a round carries all.
     static Result<GatheredBytes> gather_in(std::span<std::byte> rows, Bootstrap& bootstrap,
                                            std::span<const std::byte> mine);
@@ -45,7 +45,7 @@ public:
 
     // Keeps a private copy of strings in shared memory.
     void unshare();
-    // Are they in memory that all PEs of the host share?
+    // Returns whether they are in memory that all PEs of the host share.
     [[nodiscard]] bool is_shared() const { return !shared_.empty(); }
     // All strings as they were gathered.
     [[nodiscard]] std::span<const std::byte> view() const { return shared_.empty() ? bytes_ : shared_; }
@@ -75,13 +75,12 @@ private:
 // the length.
 constexpr std::size_t endpoint_row_bytes = 160;
 
-// What all PEs must set alike, but for `transports`.
+// What all PEs must set alike.
 struct CommonSettings {
     std::uint64_t symmetric_bytes = 0;
     std::uint64_t tuning = 0;           // hash of the decision file
     std::uint64_t check = 0;            // NPUSHMEM_CHECK
     std::uint64_t survives_deaths = 0;  // NPUSHMEM_ON_PEER_DEATH=survive
-    std::uint64_t transports = 0;       // hash of the variables that select transports; may differ
     char barrier[40] = {};              // NPUSHMEM_BARRIER_ALGO, truncated
     char coll_library[40] = {};         // NPUSHMEM_COLL_LIBRARY, truncated
 };
@@ -104,11 +103,12 @@ struct CommonRecord {
     std::uint64_t process_space = 0;
     npushmem_host_id host{};
     StaticVariablesRecord statics;
-    std::uint64_t npu_check = 0;  // NPUSHMEM_NPU_CHECK
+    std::uint64_t npu_check = 0;   // NPUSHMEM_NPU_CHECK
+    std::uint64_t transports = 0;  // hash of what selects the files of transports
     CommonSettings settings;
     HostFacts facts;
 };
-static_assert(sizeof(CommonRecord) == 2 * sizeof(std::uint64_t) + sizeof(npushmem_host_id) +
+static_assert(sizeof(CommonRecord) == 3 * sizeof(std::uint64_t) + sizeof(npushmem_host_id) +
                                           sizeof(StaticVariablesRecord) + sizeof(CommonSettings) + sizeof(HostFacts),
               "padding would get into its hash");
 
@@ -171,6 +171,7 @@ public:
     [[nodiscard]] std::span<const std::byte> handle(std::uint64_t transport, int pe) const;
     [[nodiscard]] bool has(std::uint64_t transport, int pe) const { return find(transport, pe).present; }
     [[nodiscard]] GatheredBytes& gathered() { return gathered_; }
+    [[nodiscard]] const GatheredBytes& gathered() const { return gathered_; }
 
 private:
     struct Entry {

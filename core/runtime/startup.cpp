@@ -310,7 +310,10 @@ Status Startup::map_peers() {
     sharing_pes_ = std::move(sharing_pes).value();
     if (sharing_pes_.all_map_all) {
         // The PE itself may be one that it does not map.
-        maps_all_pes(parts_) ? parts_.transports->discard_endpoints() : parts_.transports->keep_endpoints();
+        if (maps_all_pes(parts_))
+            parts_.transports->discard_endpoints();
+        else
+            parts_.transports->keep_endpoints();
         return {};
     }
     if (parts_.job->local_index() != 0) return {};
@@ -385,8 +388,9 @@ Status Startup::make_world() {
     parts_.transports->share_endpoints(slices.host_memory());
     // A PE whose call of the bootstrap failed is missing here, so all PEs fail.
     if (Status started = parts_.teams->world().sync(); !started.ok()) return started;
-    if (sharing_pes_.all_map_all && job.local_index() == 0)
-        slices.host_memory().discard(HostMemory::Publication::endpoint_rows);
+    HostMemory& memory = slices.host_memory();
+    if (job.local_index() == 0 && !parts_.transports->reads_endpoints_in(memory))
+        memory.discard(HostMemory::Publication::endpoint_rows);
     return {};
 }
 

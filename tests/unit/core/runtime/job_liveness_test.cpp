@@ -285,6 +285,24 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
+// Returns how many ends the first PE of a job has published after it found that the last PE had ended.
+std::uint32_t ends_published_by_a_job_of(int npes) {
+    const auto blocks = std::make_unique<ControlBlock[]>(static_cast<std::size_t>(npes));
+    std::vector<ProcessId> processes(static_cast<std::size_t>(npes), this_process());
+    JobLiveness liveness(npes, [&](int pe) { return processes[static_cast<std::size_t>(pe)]; });
+    liveness.watch(
+        0, [&](int pe) { return &blocks[static_cast<std::size_t>(pe)]; }, [](std::uint64_t) { return false; },
+        [] { return std::uint64_t{0}; });
+    ++processes.back().start;
+    EXPECT_EQ(liveness.find_dead({0, 1, npes}), npes - 1);
+    return blocks[0].ended.load();
+}
+
+TEST(JobLivenessOfManyPes, OnePeChecksForAllFrom17PesOn) {
+    EXPECT_EQ(ends_published_by_a_job_of(16), 0U) << "each checks for itself";
+    EXPECT_EQ(ends_published_by_a_job_of(17), 1U);
+}
+
 // The PEs of a large job take turns at checks of all processes. PEs 1 and 70 do not see PE 0's process.
 class SweptJob : public ::testing::Test {
 protected:

@@ -40,8 +40,8 @@ Bytes registered(Transport& transport, const Slice& slice) {
     return memory.value().handle;
 }
 
-// A second round would cost a start of many PEs more than all the bytes.
-TEST(SharedMemory, EndpointsOfAJobOnOneHostFitIntoTheFirstRound) {
+// Otherwise a start of many PEs would gather them in a round of its own.
+TEST(SharedMemory, EndpointsOfAJobOnOneHostFitIntoARow) {
     const Slice slice(std::make_shared<const SharedFile>(slice_bytes), 0, slice_bytes);
     const auto shared = open(0);
     SelfTransport self(0);
