@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The first page of every PE's slice: the PE's identity, its state and its last symmetric heap calls. Only its PE
-// writes it (except some of the counts, `sweeps`, `ended`, `awaited` and `departures`); all PEs read it. Words that are
-// written at the same time share a cache line of their own.
+// writes it (except some of the counts, the turns, `ended`, `awaited` and `departures`); all PEs read it. Words that
+// are written at the same time share a cache line of their own.
 //
 // clang-format off
 //   byte   0  identity    magic, version, sizes, PE, process       written once, before the first barrier
@@ -161,6 +161,7 @@ struct ControlBlock {
     std::atomic<std::uint64_t> entered;
     // In the block of the first PE of those that see each other's processes: see JobLiveness.
     SharedTurn sweeps;
+    SharedTurn proc_sweeps;            // those that read /proc
     std::atomic<std::uint32_t> ended;  // PEs whose processes had ended in the last sweep
 
     // Indexed by the parity of the sequence: a PE may write for barrier n + 1 while another still reads the record of

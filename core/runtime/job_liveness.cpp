@@ -2,6 +2,7 @@
 #include "core/runtime/job_liveness.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -45,11 +46,14 @@ namespace {
 // each opened 63 descriptors), so one PE checks for all.
 constexpr int max_checked_by_each = 16;
 
-// A sweep takes about 40 us for each PE.
 std::chrono::nanoseconds sweep_interval(int pes) {
     using std::chrono::milliseconds;
     return std::min(milliseconds(16) * pes, milliseconds(1000));
 }
+
+// So few of the sweeps read /proc, which takes about 40 us for each PE. The others ask the kernel whether a process
+// exists: they miss zombies and reused numbers.
+constexpr int sweeps_per_proc_sweep = 4;
 
 // Ends only grow in number. A sweep may be older than that of another PE. Relaxed: it orders no other memory.
 void raise(std::atomic<std::uint32_t>& number, std::uint32_t to) {
@@ -68,18 +72,25 @@ std::optional<int> JobLiveness::ended_among(const PeRange& pes) {
     return std::nullopt;
 }
 
+void JobLiveness::add_ended(ProcessLiveness::Depth depth) {
+    std::vector<int> all;
+    std::ranges::set_union(ended_, processes_.ended(depth), std::back_inserter(all));
+    ended_ = std::move(all);
+}
+
 // A PE that reads a larger number than that of the ends it knows finds them too. The launcher reaps most at once, so
 // the kernel does not know them any more.
 std::optional<int> JobLiveness::swept_among(const PeRange& pes) {
     using Depth = ProcessLiveness::Depth;
     const std::lock_guard guard(sweep_lock_);
     const auto knows_all = [this] { return ended_.size() >= sweep_->ended.load(std::memory_order_relaxed); };
-    if (sweep_->sweeps.take(std::chrono::steady_clock::now(), sweep_interval(visible_pes_))) {
-        ended_ = processes_.ended(Depth::proc);
+    const auto now = std::chrono::steady_clock::now();
+    const std::chrono::nanoseconds interval = sweep_interval(visible_pes_);
+    const bool reads_proc = sweep_->proc_sweeps.take(now, interval * sweeps_per_proc_sweep);
+    if (sweep_->sweeps.take(now, interval) || reads_proc || !knows_all()) {
+        add_ended(reads_proc ? Depth::proc : Depth::kernel);
+        if (!knows_all()) add_ended(Depth::proc);
         raise(sweep_->ended, static_cast<std::uint32_t>(ended_.size()));
-    } else if (!knows_all()) {
-        ended_ = processes_.ended(Depth::kernel);
-        if (!knows_all()) ended_ = processes_.ended(Depth::proc);
     }
     for (int i = 0; i < pes.count && !ended_.empty(); ++i)
         if (std::ranges::binary_search(ended_, pes.at(i))) return pes.at(i);

@@ -75,6 +75,8 @@ private:
     [[nodiscard]] std::optional<int> lost_among(const PeRange& pes);
     [[nodiscard]] std::optional<int> ended_among(const PeRange& pes);
     [[nodiscard]] std::optional<int> swept_among(const PeRange& pes);
+    // Adds the ends that a sweep finds. A process that has ended stays ended.
+    void add_ended(ProcessLiveness::Depth depth);
     [[nodiscard]] std::optional<int> reported_among(const PeRange& pes);
     [[nodiscard]] std::optional<int> lost_or_dead_among(const PeRange& pes);
     [[nodiscard]] bool has_finalized(int pe) const;

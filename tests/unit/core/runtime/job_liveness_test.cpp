@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <future>
+#include <limits>
 #include <memory>
 #include <set>
 
@@ -343,6 +344,16 @@ TEST_F(SweptJob, ANumberThatHasChangedIsASweepForAll) {
     EXPECT_EQ(first.find_dead(everybody), 5);
     EXPECT_EQ(other.find_dead({10, 1, 90}), 99);
     EXPECT_EQ(first.find_dead(PeRange::one(99)), 99) << "a wait for few PEs";
+}
+
+TEST_F(SweptJob, ASweepThatMissesAReusedNumberForgetsNoEnd) {
+    end(80);
+    EXPECT_EQ(first.find_dead(everybody), 80) << "it reads /proc";
+    processes[30] = {std::numeric_limits<pid_t>::max(), 1};
+    std::construct_at(&blocks[1].sweeps);  // the next turn, at which nobody reads /proc
+    EXPECT_EQ(first.find_dead(everybody), 30);
+    EXPECT_EQ(blocks[1].ended.load(), 2U);
+    EXPECT_EQ(first.find_dead({31, 1, 69}), 80);
 }
 
 TEST_F(SweptJob, AWaitForFewPesReportsWhatItHasFoundAtOnce) {
