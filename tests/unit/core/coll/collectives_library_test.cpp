@@ -152,7 +152,11 @@ TEST(CollectivesOfALibrary, GiveTheResultsOfOurs) {
     EXPECT_EQ(job.fake->teams, 0);
 }
 
-Status fcollect_of(ThreadGroup& group, std::uint64_t bytes) { return fcollect(group, library_dest_at, 0, bytes); }
+// A library's call does not synchronise, so that another member may still write the dest of the call before.
+Status fcollect_of(ThreadGroup& group, std::uint64_t bytes) {
+    Status ready = group.sync();
+    return ready.ok() ? fcollect(group, library_dest_at, 0, bytes) : ready;
+}
 
 TEST(CollectivesOfALibrary, TheTuningFileDividesTheCallsBySizeAndTheProgramOverrulesIt) {
     LibraryJob job;
