@@ -290,8 +290,8 @@ int npushmem_team_create_ctx(npushmem_team_t team, long options, npushmem_ctx_t*
 
 void npushmem_ctx_destroy(npushmem_ctx_t ctx) {
     if (ctx == NPUSHMEM_CTX_INVALID) return;
-    if (ctx == NPUSHMEM_CTX_DEFAULT)
-        return run_call(__func__, [] { return Status{Code::argument, "the default context cannot be destroyed"}; });
+    const auto refuse = [] { return Status{Code::argument, "the default context cannot be destroyed"}; };
+    if (ctx == NPUSHMEM_CTX_DEFAULT) return static_cast<void>(run_call(__func__, refuse));
     const ActingContext context(context_of(ctx));
     run_call(__func__, [&] { return destroy(*context, ctx); });
 }

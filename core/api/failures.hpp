@@ -58,15 +58,17 @@ void fail_returned(std::string_view function, const Status& status);
 int report_code(std::string_view function, const Status& status);
 
 // Run `call`, which returns a Status, as the body of an API function, and report its failure: with report_code or with
-// fail. std::bad_alloc ends the process.
+// fail. Return the number of the Status. std::bad_alloc ends the process.
 template <class Call>
 int code_of_call(const char* function, Call&& call) {
     return end_on_bad_alloc(function, [&] { return report_code(function, call()); });
 }
 template <class Call>
-void run_call(const char* function, Call&& call) {
-    end_on_bad_alloc(function, [&] {
-        if (const Status done = call(); !done.ok()) fail(function, done);
+int run_call(const char* function, Call&& call) {
+    return end_on_bad_alloc(function, [&] {
+        const Status done = call();
+        if (!done.ok()) fail(function, done);
+        return static_cast<int>(done.code());
     });
 }
 

@@ -229,9 +229,7 @@ int npushmem_test_lock(long* lock) {
         taken = coll::try_lock(ticket);
         return Status{};
     };
-    Status done;
-    run_call(__func__, [&] { return done = with_lock(lock, try_owned, try_ticket); });
-    if (!done.ok()) return 1;
+    if (run_call(__func__, [&] { return with_lock(lock, try_owned, try_ticket); }) != 0) return 1;
     if (taken) return 0;
     runtime()->waiter().yield_if_oversubscribed();
     return 1;

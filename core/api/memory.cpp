@@ -73,16 +73,16 @@ void* npushmem_malloc_with_hints(size_t bytes, long hints) {
     return allocate(__func__, HeapCall::malloc, bytes, huge ? huge_page_bytes : Allocator::default_alignment);
 }
 
-void npushmem_free(void* object) try {
+void npushmem_free(void* object) {
     if (object == nullptr) return;
-    Runtime* up = runtime_unnoted();
-    if (up == nullptr) return fail(__func__, not_running());
-    const CollectiveCall in_progress(up->teams().world().calls(), __func__);
-    Status freed = same_call(*up);
-    if (freed.ok()) freed = up->collective_heap().free(object);
-    if (!freed.ok()) fail(__func__, with_remedy(freed));
-} catch (const std::bad_alloc&) {
-    end_without_memory("npushmem_free");
+    run_call(__func__, [object, function = __func__]() -> Status {
+        Runtime* up = runtime_unnoted();
+        if (up == nullptr) return not_running();
+        const CollectiveCall in_progress(up->teams().world().calls(), function);
+        Status freed = same_call(*up);
+        if (freed.ok()) freed = up->collective_heap().free(object);
+        return with_remedy(freed);
+    });
 }
 
 void* npushmem_realloc(void* object, size_t bytes) try {

@@ -139,18 +139,13 @@ Team* team_or_report(const char* function, npushmem_team_t handle) {
 // Runs `before` on this PE, then synchronises the team.
 template <class Before>
 int sync_team(const char* function, npushmem_team_t team, Before&& before) {
-    auto code = Code::ok;
-    run_call(function, [&] {
+    return run_call(function, [&] {
         const auto found = team_of(team);
-        Status done = found.status();
-        if (done.ok())
-            done = run_same_call(*runtime_unnoted(), *found.value(), function, [&] {
-                return coll::sync_after(before(), [&] { return found.value()->barrier().sync(); });
-            });
-        code = done.code();
-        return done;
+        if (!found.ok()) return found.status();
+        return run_same_call(*runtime_unnoted(), *found.value(), function, [&] {
+            return coll::sync_after(before(), [&] { return found.value()->barrier().sync(); });
+        });
     });
-    return static_cast<int>(code);
 }
 
 struct Axis {

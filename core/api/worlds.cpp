@@ -11,7 +11,6 @@
 #include "core/api/access.hpp"
 #include "core/api/contexts.hpp"
 #include "core/api/library.hpp"
-#include "core/base/out_of_memory.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
@@ -128,16 +127,12 @@ Status context_of_world(npushmemx_world_t world, npushmem_ctx_t* ctx) {
 
 extern "C" {
 
-int npushmemx_world_create(const npushmemx_world_attr_t* attr, npushmemx_world_t* world) try {
-    return report_code(__func__, create(attr, world));
-} catch (const std::bad_alloc&) {
-    end_without_memory("npushmemx_world_create");
+int npushmemx_world_create(const npushmemx_world_attr_t* attr, npushmemx_world_t* world) {
+    return code_of_call(__func__, [&] { return create(attr, world); });
 }
 
-int npushmemx_world_destroy(npushmemx_world_t world) try {
-    return report_code(__func__, end_world(number_of(world), WorldEnd::finalize));
-} catch (const std::bad_alloc&) {
-    end_without_memory("npushmemx_world_destroy");
+int npushmemx_world_destroy(npushmemx_world_t world) {
+    return code_of_call(__func__, [world] { return end_world(number_of(world), WorldEnd::finalize); });
 }
 
 int npushmemx_world_abort(npushmemx_world_t world) {

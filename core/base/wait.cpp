@@ -21,7 +21,7 @@ constexpr microseconds longest_yielding{2000};
 
 // A check wakes the thread. So many PEs on a core share the cost of one on a core of its own.
 constexpr double pes_per_check = 4;
-constexpr std::chrono::nanoseconds max_check{2'000'000'000};
+constexpr std::chrono::nanoseconds max_check = std::chrono::seconds(2);
 
 }  // namespace
 

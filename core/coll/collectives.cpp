@@ -351,10 +351,7 @@ Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
     if (bytes == 0) return {};
     if (auto done = run_by_library(group, dest, source, transfer(NPUSHMEM_COLL_FCOLLECT, bytes), bytes)) return *done;
     SmallExchange* const lines = lines_for(group, bytes, false);
-    const bool fits = bytes <= Workspace::contribution_bytes;
-    const Method method =
-        exchange_method(group, {NPUSHMEM_COLL_FCOLLECT, bytes, lines != nullptr, fits, group.host_grid() != nullptr},
-                        built_in_fcollect(group, bytes));
+    const Method method = fcollect_method(group, bytes, lines != nullptr);
     if (method == Method::published) return gather_published(group, dest, source, bytes, false);
     if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, bytes, false);
     if (method == Method::hosts) return fcollect_by_hosts(group, dest, source, bytes);
@@ -413,10 +410,7 @@ Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
     if (bytes == 0) return {};
     if (auto done = run_by_library(group, dest, source, transfer(NPUSHMEM_COLL_ALLTOALL, bytes), bytes)) return *done;
     SmallExchange* const lines = lines_for(group, bytes, true);
-    const auto members = static_cast<std::uint64_t>(group.size());
-    const bool fits = bytes <= Workspace::contribution_bytes / members;
-    const Method built_in = fits && prefers_published(group, bytes * members) ? Method::published : Method::push;
-    const Method method = exchange_method(group, {NPUSHMEM_COLL_ALLTOALL, bytes, lines != nullptr, fits}, built_in);
+    const Method method = alltoall_method(group, bytes, lines != nullptr);
     if (method == Method::published) return gather_published(group, dest, source, bytes, true);
     if (method == Method::lines) return gather_by_lines(group, *lines, dest, source, bytes, true);
     const std::uint64_t mine = static_cast<std::uint64_t>(group.index()) * bytes;
@@ -474,11 +468,7 @@ Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint6
                                    count * how.size))
         return *done;
     SmallExchange* const lines = lines_for(group, count, how, false);
-    const bool fits = count <= Workspace::contribution_bytes / how.size;
-    const bool has_hosts = group.host_grid() != nullptr && reduces_by_hosts(how);
-    const Method method =
-        exchange_method(group, {NPUSHMEM_COLL_REDUCE, count * how.size, lines != nullptr, fits, has_hosts},
-                        built_in_reduce(group, count, how));
+    const Method method = reduce_method(group, count, how, lines != nullptr);
     if (method == Method::hosts) return reduce_by_hosts(group, dest, source, count, how);
     if (method == Method::lines) return combine_by_lines(group, *lines, dest, source, count, false, how, group.size());
     return method == Method::published ? reduce_published(group, dest, source, count, how)
@@ -493,8 +483,7 @@ Status reduce_scatter(Group& group, std::uint64_t dest, std::uint64_t source, st
                                    reduction(NPUSHMEM_COLL_REDUCESCATTER, count, operation, element), count * how.size))
         return *done;
     SmallExchange* const lines = lines_for(group, count, how, true);
-    if (exchange_method(group, {NPUSHMEM_COLL_REDUCESCATTER, count * how.size, lines != nullptr, false},
-                        Method::pull) == Method::lines)
+    if (reduce_scatter_method(group, count * how.size, lines != nullptr) == Method::lines)
         return combine_by_lines(group, *lines, dest, source, count, true, how, group.size());
     return reduce_scatter_blocks(group, dest, source, count, how);
 }

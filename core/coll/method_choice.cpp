@@ -49,6 +49,26 @@ bool prefers_hosts(const Group& group, std::uint64_t bytes, std::uint64_t many) 
            saved * bytes >= many;
 }
 
+// A call, and what its methods can use.
+struct Exchange {
+    std::uint32_t collective;
+    std::uint64_t bytes;
+    bool has_lines;
+    bool fits_workspace;
+    bool has_hosts;
+};
+
+// Returns the selected method; without one, or if it does not serve the call, lines where they do, else the built-in
+// method.
+Method exchange_method(const Group& group, const Exchange& call, Method built_in) {
+    const Method selected = group.method(call.collective, call.bytes);
+    const bool serves = selected == Method::hosts       ? call.has_hosts
+                        : selected == Method::published ? call.fits_workspace
+                                                        : selected != Method::automatic;
+    if (serves && selected != Method::lines) return selected;
+    return call.has_lines ? Method::lines : built_in;
+}
+
 }  // namespace
 
 Method broadcast_method(const Group& group, std::uint64_t bytes, bool has_ring) {
@@ -72,35 +92,41 @@ Method broadcast_method(const Group& group, std::uint64_t bytes, bool has_ring) 
     return others > 1 && bytes >= scatter_broadcast_bytes_to_all / others ? Method::scatter : Method::pull;
 }
 
-Method exchange_method(const Group& group, const Exchange& call, Method built_in) {
-    const Method selected = group.method(call.collective, call.bytes);
-    const bool serves = selected == Method::hosts       ? call.has_hosts
-                        : selected == Method::published ? call.fits_workspace
-                                                        : selected != Method::automatic;
-    if (serves && selected != Method::lines) return selected;
-    return call.has_lines ? Method::lines : built_in;
-}
-
 bool prefers_published(const Group& group, std::uint64_t bytes) {
     return group.all_mapped() && group.size() > push_exchange_members && bytes <= published_exchange_bytes;
 }
 
-Method built_in_fcollect(const Group& group, std::uint64_t bytes) {
-    if (prefers_hosts(group, bytes, hosts_fcollect_bytes)) return Method::hosts;
-    return prefers_published(group, bytes) ? Method::published : Method::push;
+Method fcollect_method(const Group& group, std::uint64_t bytes, bool has_lines) {
+    const bool fits = bytes <= Workspace::contribution_bytes;
+    const Method built_in = prefers_hosts(group, bytes, hosts_fcollect_bytes) ? Method::hosts
+                            : prefers_published(group, bytes)                 ? Method::published
+                                                                              : Method::push;
+    return exchange_method(group, {NPUSHMEM_COLL_FCOLLECT, bytes, has_lines, fits, group.host_grid() != nullptr},
+                           built_in);
 }
 
-Method built_in_reduce(const Group& group, std::uint64_t count, const Reduction& how) {
+Method alltoall_method(const Group& group, std::uint64_t bytes, bool has_lines) {
+    const auto members = static_cast<std::uint64_t>(group.size());
+    const bool fits = bytes <= Workspace::contribution_bytes / members;
+    const Method built_in = fits && prefers_published(group, bytes * members) ? Method::published : Method::push;
+    return exchange_method(group, {NPUSHMEM_COLL_ALLTOALL, bytes, has_lines, fits, false}, built_in);
+}
+
+Method reduce_method(const Group& group, std::uint64_t count, const Reduction& how, bool has_lines) {
+    const std::uint64_t bytes = count * how.size;
     const bool fits = count <= Workspace::contribution_bytes / how.size;
+    const bool is_small = fits && (bytes < partition_reduce_bytes || group.is_oversubscribed() || !group.all_mapped());
+    const bool has_hosts = group.host_grid() != nullptr && reduces_by_hosts(how);
     const std::uint64_t saved = saved_by_hosts(group);
-    const bool needs_no_barrier = group.host_sync() != nullptr;
     const bool is_worth_barriers =
         saved > 0 && (!fits || saved >= hosts_reads || fits_sums_of_hosts(group, count, how));
-    if (group.host_grid() != nullptr && reduces_by_hosts(how) && (needs_no_barrier || is_worth_barriers))
-        return Method::hosts;
-    const bool is_small =
-        fits && (count * how.size < partition_reduce_bytes || group.is_oversubscribed() || !group.all_mapped());
-    return is_small ? Method::published : Method::partitioned;
+    const bool by_hosts = has_hosts && (group.host_sync() != nullptr || is_worth_barriers);
+    const Method built_in = by_hosts ? Method::hosts : is_small ? Method::published : Method::partitioned;
+    return exchange_method(group, {NPUSHMEM_COLL_REDUCE, bytes, has_lines, fits, has_hosts}, built_in);
+}
+
+Method reduce_scatter_method(const Group& group, std::uint64_t bytes, bool has_lines) {
+    return exchange_method(group, {NPUSHMEM_COLL_REDUCESCATTER, bytes, has_lines, false, false}, Method::pull);
 }
 
 }  // namespace npushmem::coll

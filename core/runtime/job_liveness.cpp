@@ -89,7 +89,7 @@ std::optional<int> JobLiveness::swept_among(const PeRange& pes) {
     const bool reads_proc = sweep_->proc_sweeps.take(now, interval * sweeps_per_proc_sweep);
     if (sweep_->sweeps.take(now, interval) || reads_proc || !knows_all()) {
         add_ended(reads_proc ? Depth::proc : Depth::kernel);
-        if (!knows_all()) add_ended(Depth::proc);
+        if (!reads_proc && !knows_all()) add_ended(Depth::proc);
         raise(sweep_->ended, static_cast<std::uint32_t>(ended_.size()));
     }
     for (int i = 0; i < pes.count && !ended_.empty(); ++i)

@@ -104,7 +104,7 @@ struct CommonRecord {
     npushmem_host_id host{};
     StaticVariablesRecord statics;
     std::uint64_t npu_check = 0;   // NPUSHMEM_NPU_CHECK
-    std::uint64_t transports = 0;  // hash of what selects the files of transports
+    std::uint64_t transports = 0;  // hash of the variables and the folder that select files
     CommonSettings settings;
     HostFacts facts;
 };
@@ -140,10 +140,10 @@ struct PeRecords {
     std::vector<PeRecord> pes;
     std::vector<CommonRecord> common;  // one for each PE, or one that all have in common
 
-    // All PEs have one record in common, so they run on one host and select the same transports.
+    // Returns whether all PEs have one record in common: they run on one host and select the same transports.
     [[nodiscard]] bool are_alike() const { return common.size() == 1; }
-    [[nodiscard]] const CommonRecord& common_of(std::size_t pe) const { return common[common.size() == 1 ? 0 : pe]; }
-    [[nodiscard]] CommonRecord& common_of(std::size_t pe) { return common[common.size() == 1 ? 0 : pe]; }
+    [[nodiscard]] const CommonRecord& common_of(std::size_t pe) const { return common[are_alike() ? 0 : pe]; }
+    [[nodiscard]] CommonRecord& common_of(std::size_t pe) { return common[are_alike() ? 0 : pe]; }
 };
 
 // Collective: checks that all PEs have the same library version, record layout and settings. The error names the first
