@@ -164,8 +164,7 @@ Status end(LiveContext made) {
 
 void report_unusable(const char* function, npushmem_ctx_t ctx) {
     const ActingContext context(context_of(ctx));
-    const Status checked = runtime() != nullptr ? check_context(*context) : not_running();
-    if (!checked.ok()) fail(function, checked);
+    run_call(function, [&] { return runtime() != nullptr ? check_context(*context) : not_running(); });
 }
 
 }  // namespace
@@ -297,13 +296,15 @@ void npushmem_ctx_destroy(npushmem_ctx_t ctx) {
 }
 
 int npushmem_ctx_get_team(npushmem_ctx_t ctx, npushmem_team_t* team) {
-    if (team == nullptr) return report_code(__func__, {Code::argument, "team is NULL"});
-    *team = NPUSHMEM_TEAM_INVALID;
-    if (ctx == NPUSHMEM_CTX_INVALID) return static_cast<int>(Code::argument);
+    if (team != nullptr) *team = NPUSHMEM_TEAM_INVALID;
+    if (team != nullptr && ctx == NPUSHMEM_CTX_INVALID) return static_cast<int>(Code::argument);
     const ActingContext context(context_of(ctx));
-    const Status checked = runtime() != nullptr ? check_context(*context) : not_running();
-    if (checked.ok()) *team = (*context).team;
-    return report_code(__func__, checked);
+    return code_of_call(__func__, [&]() -> Status {
+        if (team == nullptr) return {Code::argument, "team is NULL"};
+        Status checked = runtime() != nullptr ? check_context(*context) : not_running();
+        if (checked.ok()) *team = (*context).team;
+        return checked;
+    });
 }
 
 // Transfers begin when they are requested, so sessions need no action.

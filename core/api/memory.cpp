@@ -34,18 +34,18 @@ void* report(const char* function, Result<void*> made) {
 // Checks that all PEs call the heap. (The heap compares the calls and their arguments itself.)
 Status same_call(Runtime& up) { return check_same_call(up.teams().living(), "npushmem_malloc or a related function"); }
 
-void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::uint64_t alignment) try {
-    Runtime* up = runtime_unnoted();
-    if (up == nullptr) return report(function, not_running());
-    const CollectiveCall in_progress(up->teams().world().calls(), function);
-    const Status same = bytes > 0 ? same_call(*up) : Status{};
-    if (!same.ok()) return report(function, same);
-    // Programs older than OpenSHMEM 1.2 may request different sizes on different PEs.
-    const bool may_differ = uses_openshmem_names() && !up->settings().check;
-    return report(function, up->collective_heap().allocate(call, bytes, alignment,
-                                                           may_differ ? Sizes::may_differ : Sizes::alike));
-} catch (const std::bad_alloc&) {
-    end_without_memory(function);
+void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
+    return end_on_bad_alloc(function, [&] {
+        Runtime* up = runtime_unnoted();
+        if (up == nullptr) return report(function, not_running());
+        const CollectiveCall in_progress(up->teams().world().calls(), function);
+        const Status same = bytes > 0 ? same_call(*up) : Status{};
+        if (!same.ok()) return report(function, same);
+        // Programs older than OpenSHMEM 1.2 may request different sizes on different PEs.
+        const bool may_differ = uses_openshmem_names() && !up->settings().check;
+        return report(function, up->collective_heap().allocate(call, bytes, alignment,
+                                                               may_differ ? Sizes::may_differ : Sizes::alike));
+    });
 }
 
 }  // namespace
@@ -64,8 +64,9 @@ void* npushmem_align(size_t alignment, size_t bytes) {
     // An alignment below a pointer's size is undefined in the standard; other libraries round up.
     if (std::has_single_bit(alignment))
         return allocate(__func__, HeapCall::align, bytes, std::max(alignment, sizeof(void*)));
-    fail_by_value(__func__, {Code::argument, fmt::format("alignment {} is not a power of two", alignment)});
-    return nullptr;
+    return end_on_bad_alloc(__func__, [alignment, function = __func__] {
+        return report(function, Status{Code::argument, fmt::format("alignment {} is not a power of two", alignment)});
+    });
 }
 
 void* npushmem_malloc_with_hints(size_t bytes, long hints) {
@@ -85,19 +86,19 @@ void npushmem_free(void* object) {
     });
 }
 
-void* npushmem_realloc(void* object, size_t bytes) try {
+void* npushmem_realloc(void* object, size_t bytes) {
     if (object == nullptr) return npushmem_malloc(bytes);
     if (bytes == 0) {
         npushmem_free(object);
         return nullptr;
     }
-    Runtime* up = runtime_unnoted();
-    if (up == nullptr) return report(__func__, not_running());
-    const CollectiveCall in_progress(up->teams().world().calls(), __func__);
-    const Status same = same_call(*up);
-    return report(__func__, same.ok() ? up->collective_heap().reallocate(object, bytes) : Result<void*>(same));
-} catch (const std::bad_alloc&) {
-    end_without_memory("npushmem_realloc");
+    return end_on_bad_alloc(__func__, [&, function = __func__] {
+        Runtime* up = runtime_unnoted();
+        if (up == nullptr) return report(function, not_running());
+        const CollectiveCall in_progress(up->teams().world().calls(), function);
+        const Status same = same_call(*up);
+        return report(function, same.ok() ? up->collective_heap().reallocate(object, bytes) : Result<void*>(same));
+    });
 }
 
 void* npushmem_ptr(const void* object, int pe) {
@@ -106,16 +107,18 @@ void* npushmem_ptr(const void* object, int pe) {
     if (void* address = fast.address(object, pe); address != nullptr && !variable) return address;
     Runtime* up = runtime_unnoted();
     if (up != nullptr && pe != up->my_pe()) up->npu().note_host_access();
-    const Status checked = up != nullptr ? check_object(*up, "the object", object, 1, pe) : not_running();
-    if (checked.ok())
+    return end_on_bad_alloc(__func__, [&, function = __func__] {
+        const Status checked = up != nullptr ? check_object(*up, "the object", object, 1, pe) : not_running();
+        if (!checked.ok()) return report(function, checked);
         return pe == up->my_pe() ? const_cast<void*>(object) : up->slices().mapped(pe, up->slices().offset_of(object));
-    fail_by_value(__func__, checked);
-    return nullptr;
+    });
 }
 
 int npushmem_addr_accessible(const void* addr, int pe) {
-    const Runtime* up = runtime_unnoted();
-    return up != nullptr && check_object(*up, "the address", addr, 1, pe).ok() ? 1 : 0;
+    return end_on_bad_alloc(__func__, [&] {
+        const Runtime* up = runtime_unnoted();
+        return up != nullptr && check_object(*up, "the address", addr, 1, pe).ok() ? 1 : 0;
+    });
 }
 
 void* npushmemx_buffer_register_symmetric(void* addr, size_t length, int flags) {
@@ -153,21 +156,23 @@ int npushmemx_buffer_unregister(void* addr) {
 }
 
 void npushmemx_buffer_unregister_all(void) {
-    Runtime* up = runtime_unnoted();
-    if (up == nullptr) return fail(__func__, not_running());
-    up->transports().local_buffers().remove_all();
+    run_call(__func__, [] {
+        Runtime* up = runtime_unnoted();
+        if (up == nullptr) return not_running();
+        up->transports().local_buffers().remove_all();
+        return Status{};
+    });
 }
 
 int npushmemx_heap_info(npushmemx_heap_info_t* info) {
-    Runtime* up = runtime_unnoted();
-    Status status = up == nullptr ? not_running() : info == nullptr ? Status{Code::argument, "info is NULL"} : Status{};
-    if (!status.ok()) {
-        fail_by_value(__func__, status);
-        return static_cast<int>(status.code());
-    }
-    const AllocatorStatistics statistics = up->slices().heap().statistics();
-    *info = {statistics.capacity, statistics.used, statistics.largest_free, statistics.high_water};
-    return 0;
+    return code_of_call(__func__, [info]() -> Status {
+        Runtime* up = runtime_unnoted();
+        if (up == nullptr) return not_running();
+        if (info == nullptr) return {Code::argument, "info is NULL"};
+        const AllocatorStatistics statistics = up->slices().heap().statistics();
+        *info = {statistics.capacity, statistics.used, statistics.largest_free, statistics.high_water};
+        return {};
+    });
 }
 
 }  // extern "C"

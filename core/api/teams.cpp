@@ -242,10 +242,12 @@ int npushmem_team_n_pes(npushmem_team_t team) {
 }
 
 int npushmem_team_get_config(npushmem_team_t team, long config_mask, npushmem_team_config_t* config) {
-    const auto found = team_of(team);
-    if (found.ok() && config != nullptr && (config_mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0)
-        config->num_contexts = found.value()->contexts_wanted;
-    return report_code(__func__, found.status());
+    return code_of_call(__func__, [&] {
+        const auto found = team_of(team);
+        if (found.ok() && config != nullptr && (config_mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0)
+            config->num_contexts = found.value()->contexts_wanted;
+        return found.status();
+    });
 }
 
 int npushmem_team_translate_pe(npushmem_team_t src_team, int src_pe, npushmem_team_t dest_team) {
@@ -299,18 +301,22 @@ npushmem_team_t npushmemx_team_from_index(int32_t index) {
 }
 
 int npushmemx_team_get_uniqueid(npushmemx_team_uniqueid_t* uniqueid) {
-    Runtime* up = runtime();
-    if (up == nullptr) return report_code(__func__, not_running());
-    if (uniqueid == nullptr) return report_code(__func__, {Code::argument, "uniqueid is NULL"});
-    *uniqueid = up->teams().make_id();
-    return 0;
+    return code_of_call(__func__, [&]() -> Status {
+        Runtime* up = runtime();
+        if (up == nullptr) return not_running();
+        if (uniqueid == nullptr) return {Code::argument, "uniqueid is NULL"};
+        *uniqueid = up->teams().make_id();
+        return {};
+    });
 }
 
 int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team_config_t* config, long config_mask, int npes,
                         int pe_idx_in_team) {
-    if (team == nullptr) return report_code(__func__, {Code::argument, "team is NULL"});
-    *team = NPUSHMEM_TEAM_INVALID;
-    return code_of_call(__func__, [&] { return init_team(*team, config, config_mask, npes, pe_idx_in_team); });
+    return code_of_call(__func__, [&]() -> Status {
+        if (team == nullptr) return {Code::argument, "team is NULL"};
+        *team = NPUSHMEM_TEAM_INVALID;
+        return init_team(*team, config, config_mask, npes, pe_idx_in_team);
+    });
 }
 
 int npushmemx_team_shrink(npushmem_team_t parent, npushmem_team_t* new_team) {

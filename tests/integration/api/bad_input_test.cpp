@@ -204,11 +204,28 @@ TEST_F(BadInput, LimitsOfTheProcess) {
 
 // The other PEs may depend on the call, so its process ends.
 TEST_F(BadInput, ACallWithoutPrivateMemoryEndsTheProcess) {
-    for (const std::string call :
-         {"npushmem_team_split_strided", "npushmem_team_split_2d", "npushmem_team_destroy",
-          "npushmemx_team_set_barrier", "npushmem_ctx_create", "npushmem_team_create_ctx", "npushmem_ctx_destroy",
-          "npushmemx_buffer_register_symmetric", "npushmemx_buffer_unregister_symmetric", "npushmemx_buffer_register",
-          "npushmemx_buffer_unregister", "npushmem_set_lock", "npushmem_clear_lock"}) {
+    for (const std::string call : {"npushmem_team_split_strided",
+                                   "npushmem_team_split_2d",
+                                   "npushmem_team_destroy",
+                                   "npushmemx_team_set_barrier",
+                                   "npushmem_ctx_create",
+                                   "npushmem_team_create_ctx",
+                                   "npushmem_ctx_destroy",
+                                   "npushmemx_buffer_register_symmetric",
+                                   "npushmemx_buffer_unregister_symmetric",
+                                   "npushmemx_buffer_register",
+                                   "npushmemx_buffer_unregister",
+                                   "npushmem_align",
+                                   "npushmem_ptr",
+                                   "npushmem_ctx_session_start",
+                                   "npushmem_ctx_session_stop",
+                                   "npushmem_ctx_get_team",
+                                   "npushmem_team_get_config",
+                                   "npushmemx_team_get_uniqueid",
+                                   "npushmemx_team_init",
+                                   "npushmemx_heap_info",
+                                   "npushmem_set_lock",
+                                   "npushmem_clear_lock"}) {
         SCOPED_TRACE(call);
         run::JobSettings settings;
         settings.with_bootstrap = true;

@@ -25,6 +25,9 @@ struct Call {
 npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
 npushmem_ctx_t context = NPUSHMEM_CTX_INVALID;
 alignas(4096) char buffer[4096];
+// Addresses that no call returned.
+const auto never_made = reinterpret_cast<npushmem_ctx_t>(buffer);
+const auto unknown_team = reinterpret_cast<npushmem_team_t>(buffer);
 
 const Call calls[] = {
     {"npushmem_team_split_strided",
@@ -44,6 +47,19 @@ const Call calls[] = {
     {"npushmemx_buffer_unregister_symmetric", [] { npushmemx_buffer_unregister_symmetric(buffer, sizeof buffer); }},
     {"npushmemx_buffer_register", [] { npushmemx_buffer_register(buffer, sizeof buffer); }},
     {"npushmemx_buffer_unregister", [] { npushmemx_buffer_unregister(buffer); }},
+    {"npushmem_align", [] { npushmem_align(3, 8); }},
+    {"npushmem_ptr",
+     [] {
+         long on_the_stack = 0;
+         npushmem_ptr(&on_the_stack, 0);
+     }},
+    {"npushmem_ctx_session_start", [] { npushmem_ctx_session_start(never_made, 0, nullptr, 0); }},
+    {"npushmem_ctx_session_stop", [] { npushmem_ctx_session_stop(never_made); }},
+    {"npushmem_ctx_get_team", [] { npushmem_ctx_get_team(never_made, &team); }},
+    {"npushmem_team_get_config", [] { npushmem_team_get_config(unknown_team, 0, nullptr); }},
+    {"npushmemx_team_get_uniqueid", [] { npushmemx_team_get_uniqueid(nullptr); }},
+    {"npushmemx_team_init", [] { npushmemx_team_init(nullptr, nullptr, 0, 1, 0); }},
+    {"npushmemx_heap_info", [] { npushmemx_heap_info(nullptr); }},
     {"npushmem_set_lock",
      [] {
          long on_the_stack = 0;
