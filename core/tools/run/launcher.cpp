@@ -27,8 +27,8 @@
 namespace npushmem::run {
 namespace {
 
-// The supervisor has this long to kill and reap all processes; its own limit is shorter.
-constexpr std::chrono::milliseconds supervisor_timeout{5000};
+// The supervisor has so much more time than its own limit to kill and reap all processes.
+constexpr std::chrono::milliseconds supervisor_margin{2000};
 // While the terminal's input waits for the foreground, the launcher checks this often.
 constexpr std::chrono::milliseconds foreground_interval{500};
 
@@ -68,7 +68,7 @@ int Launcher::run() {
     start_pes();
     while (!supervisor_ended_) poll_once();
     // These do what the supervisor does at its end; there is something to do only if it was killed.
-    (void)kill_descendants(supervisor_timeout);
+    (void)kill_descendants(kill_limit(options_.npes));
     HostTable::sweep(nic_table_place());
     finish_output();
     return state_.exit_status() == 0 && output_.is_lost() ? exit_launcher_failed : state_.exit_status();
@@ -318,7 +318,7 @@ void Launcher::close_job() {
     resources_.log.claim_for_launcher();
     resources_.supervisor.close();
     if (input_) input_->close();
-    supervisor_deadline_ = Clock::now() + supervisor_timeout;
+    supervisor_deadline_ = Clock::now() + kill_limit(options_.npes) + supervisor_margin;
 }
 
 void Launcher::finish_output() {

@@ -48,5 +48,9 @@ bool is_exiting(int pid);
 // its children, whatever group or session they have moved to. False: some are left after `limit` (a process in an
 // uninterruptible system call).
 bool kill_descendants(std::chrono::milliseconds limit);
+// Returns a limit for a job of this size. The kernel needs some milliseconds of a core to free a PE.
+constexpr std::chrono::milliseconds kill_limit(int pes) {
+    return std::chrono::milliseconds(3000) + pes * std::chrono::milliseconds(20);
+}
 
 }  // namespace npushmem::run

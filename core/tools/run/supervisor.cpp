@@ -27,7 +27,6 @@
 namespace npushmem::run {
 namespace {
 
-constexpr std::chrono::milliseconds kill_limit{3000};
 // A PE can be reaped this long after its files were closed, at most.
 constexpr std::chrono::milliseconds exit_limit{1000};
 
@@ -250,7 +249,7 @@ void Supervisor::reap_orphans() const {
 
 void Supervisor::end_job() {
     forward(SIGKILL);
-    (void)kill_descendants(kill_limit);
+    (void)kill_descendants(kill_limit(static_cast<int>(plan_.pes.size())));
     show_rest_of_log();
     HostTable::sweep(nic_table_place());
 }

@@ -25,6 +25,11 @@ TEST(Exiting, IsFalseForMalformedTextAndOtherProcesses) {
     EXPECT_FALSE(is_exiting(-1));
 }
 
+TEST(KillLimit, GrowsWithTheJob) {
+    EXPECT_EQ(kill_limit(1), std::chrono::milliseconds(3020));
+    EXPECT_EQ(kill_limit(1024), std::chrono::milliseconds(23480));
+}
+
 }  // namespace
 
 }  // namespace npushmem::run
