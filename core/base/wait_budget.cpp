@@ -12,7 +12,8 @@ namespace {
 using std::chrono::microseconds;
 
 constexpr std::uint32_t polls_with_own_core = 64;
-constexpr microseconds spin_with_own_core{5};
+// A message through the kernel's TCP takes about as long.
+constexpr microseconds spin_with_own_core{12};
 constexpr microseconds shortest_yielding{500};
 constexpr microseconds yielding_per_pe_on_core{50};
 // One second of waiting may cost 10 ms of CPU time; sleeping uses some of it too.
