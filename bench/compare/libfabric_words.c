@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Half of a round trip of 8-byte writes (fi_writemsg) over libfabric's tcp;ofi_rxm, without npushmem: each side polls
- * its completion queue until the word in its memory changes. The client prints microseconds.
+/* Half of a round trip of a word over libfabric's tcp;ofi_rxm, without npushmem: each side polls its completion queue
+ * until the word in its memory changes. The client prints microseconds.
  *
- *     libfabric_writes <rounds> <interface> [<server's address>]
+ *     libfabric_words write|message polled|waitable <rounds> <interface> [<server's address>]
  *
+ * write: fi_writemsg of 8 bytes. message: fi_inject of 64 bytes, from which the receiver stores the word. waitable: the
+ * completion queue has a descriptor for waits (FI_WAIT_FD), which libfabric writes and reads for each completion.
  * Each process sends and receives with one endpoint, as npushmem's transport does. Without an address it is the
  * server. */
 #include <arpa/inet.h>
@@ -22,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { port = 7788 };
+enum { port = 7788, receives = 64, message_bytes = 64 };
 
 struct Side {
     char address[64];
@@ -34,10 +36,18 @@ static struct fid_domain* domain;
 static struct fid_cq* completions;
 static struct fid_av* addresses;
 static volatile uint64_t word;
+static struct fid_ep* own;
+static int by_message;
+
+struct Receive {
+    struct fi_context2 context;
+    uint64_t words[message_bytes / sizeof(uint64_t)];
+};
+static struct Receive received[receives];
 
 static void check(long result, const char* what) {
     if (result == 0) return;
-    fprintf(stderr, "libfabric_writes: %s: %s\n", what, fi_strerror((int)-result));
+    fprintf(stderr, "libfabric_words: %s: %s\n", what, fi_strerror((int)-result));
     exit(1);
 }
 
@@ -56,9 +66,19 @@ static struct fid_ep* endpoint(struct fi_info* info) {
     return made;
 }
 
+static void post(struct Receive* receive) {
+    check(fi_recv(own, receive->words, sizeof receive->words, NULL, FI_ADDR_UNSPEC, &receive->context), "fi_recv");
+}
+
 static void poll_completions(void) {
     struct fi_cq_msg_entry entries[16];
-    (void)fi_cq_read(completions, entries, 16);
+    const ssize_t count = fi_cq_read(completions, entries, 16);
+    for (ssize_t i = 0; i < count; ++i) {
+        if ((entries[i].flags & FI_RECV) == 0) continue;
+        struct Receive* const receive = entries[i].op_context;
+        word = receive->words[0];
+        post(receive);
+    }
 }
 
 /* Over a socket: the sides exchange their addresses. */
@@ -82,35 +102,46 @@ static struct Side exchange(const struct Side* mine, const char* server) {
     return theirs;
 }
 
-static void put(struct fid_ep* from, fi_addr_t to, const struct Side* there, uint64_t value) {
+static long send_word(fi_addr_t to, const struct Side* there, uint64_t value) {
+    if (by_message) {
+        const uint64_t words[message_bytes / sizeof(uint64_t)] = {value};
+        return fi_inject(own, words, sizeof words, to);
+    }
     struct iovec local = {&value, sizeof value};
     struct fi_rma_iov remote = {there->base, sizeof value, there->key};
     struct fi_msg_rma message = {.msg_iov = &local, .iov_count = 1, .addr = to, .rma_iov = &remote, .rma_iov_count = 1};
-    long posted;
-    while ((posted = fi_writemsg(from, &message, FI_COMPLETION | FI_INJECT)) == -FI_EAGAIN) poll_completions();
-    check(posted, "fi_writemsg");
+    return fi_writemsg(own, &message, FI_COMPLETION | FI_INJECT);
+}
+
+static void put(fi_addr_t to, const struct Side* there, uint64_t value) {
+    long sent;
+    while ((sent = send_word(to, there, value)) == -FI_EAGAIN) poll_completions();
+    check(sent, "fi_writemsg or fi_inject");
 }
 
 int main(int argc, char** argv) {
-    if (argc < 3) return 1;
-    const long rounds = atol(argv[1]);
-    const char* const server = argc > 3 ? argv[3] : NULL;
+    if (argc < 5) return 1;
+    by_message = strcmp(argv[1], "message") == 0;
+    const enum fi_wait_obj wait = strcmp(argv[2], "waitable") == 0 ? FI_WAIT_FD : FI_WAIT_NONE;
+    const long rounds = atol(argv[3]);
+    const char* const server = argc > 5 ? argv[5] : NULL;
     struct fi_info *hints = fi_allocinfo(), *info = NULL;
     hints->caps = FI_MSG | FI_RMA;
     hints->ep_attr->type = FI_EP_RDM;
     hints->addr_format = FI_SOCKADDR_IN;
     hints->fabric_attr->prov_name = strdup("tcp;ofi_rxm");
-    hints->domain_attr->name = strdup(argv[2]);
+    hints->domain_attr->name = strdup(argv[4]);
     check(fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info), "fi_getinfo");
     struct fid_fabric* fabric = NULL;
-    struct fi_cq_attr queue = {.format = FI_CQ_FORMAT_MSG, .size = 1024, .wait_obj = FI_WAIT_NONE};
+    struct fi_cq_attr queue = {.format = FI_CQ_FORMAT_MSG, .size = 1024, .wait_obj = wait};
     struct fi_av_attr table = {.type = FI_AV_TABLE};
     struct fid_mr* memory = NULL;
     check(fi_fabric(info->fabric_attr, &fabric, NULL), "fi_fabric");
     check(fi_domain(fabric, info, &domain, NULL), "fi_domain");
     check(fi_cq_open(domain, &queue, &completions, NULL), "fi_cq_open");
     check(fi_av_open(domain, &table, &addresses, NULL), "fi_av_open");
-    struct fid_ep* const own = endpoint(info);
+    own = endpoint(info);
+    for (int i = 0; i < receives; ++i) post(&received[i]);
     check(fi_mr_reg(domain, (const void*)&word, sizeof word, FI_REMOTE_WRITE, 0, 1, 0, &memory, NULL), "fi_mr_reg");
     struct Side mine = {.key = fi_mr_key(memory)};
     size_t bytes = sizeof mine.address;
@@ -121,9 +152,9 @@ int main(int argc, char** argv) {
     check(fi_av_insert(addresses, theirs.address, 1, &to, 0, NULL) != 1, "fi_av_insert");
     double begin = now();
     for (long i = 1; i <= 2 * rounds; ++i) { /* the first half connects and warms up */
-        if (server != NULL) put(own, to, &theirs, (uint64_t)i);
+        if (server != NULL) put(to, &theirs, (uint64_t)i);
         while (word < (uint64_t)i) poll_completions();
-        if (server == NULL) put(own, to, &theirs, (uint64_t)i);
+        if (server == NULL) put(to, &theirs, (uint64_t)i);
         if (i == rounds) begin = now();
     }
     if (server != NULL) printf("%.3f\n", (now() - begin) / (double)rounds / 2);
