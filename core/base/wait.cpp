@@ -26,7 +26,7 @@ constexpr std::uint64_t spins_per_drive = 4;
 constexpr std::uint64_t spins_per_clock = 32;
 
 // The yields of this time show whether others run.
-constexpr microseconds time_to_judge{30};
+constexpr microseconds time_to_judge{10};
 
 // Relaxed accesses make this defined for several threads; without a lock prefix it costs as little as a plain addition.
 // Nothing is published through these counters.
@@ -153,9 +153,10 @@ void BackoffState::advance() {
     stage_began_ = now_;
 }
 
-// Linux may keep a thread running for milliseconds although it yields, and the awaited PE may need this core: the first
-// barriers of 4 PEs on two emulated hosts took 350 us instead of 26 in 5 % of the jobs. Such a thread has run nearly
-// all the time. So has one whose core nobody else needs; it then sleeps in vain. Once it sleeps, others run.
+// Linux may keep a thread running for milliseconds although it yields, for instance because the others of the core
+// belong to another session (sched_autogroup), and the awaited PE may need this core: the first barriers of 4 PEs on
+// two emulated hosts took 350 us instead of 26 in 5 % of the jobs. Such a thread has run nearly all the time. So has
+// one whose core nobody else needs; it then sleeps in vain. Once it sleeps, others run.
 bool BackoffState::yields_in_vain() {
     const bool is_woken = what_.writers_wake && !must_drive();
     if (stage_ != Stage::yield || !is_woken || !waiter_.is_oversubscribed()) return false;

@@ -375,7 +375,7 @@ TEST_F(Wait, ShortWaitsDoNotReadTheirRunTime) {
     TimingParking parking;
     const Waiter waiter(long_crowded_budget, os, counters);
     os.on_run_time = [] { ADD_FAILURE(); };
-    EXPECT_EQ(waiter.until([&] { return os.yields == 20; }, {.parking = &parking, .writers_wake = true}), Code::ok);
+    EXPECT_EQ(waiter.until([&] { return os.yields == 8; }, {.parking = &parking, .writers_wake = true}), Code::ok);
 }
 
 TEST_F(Wait, ADeadlineEndsAParkedSleep) {

@@ -61,6 +61,8 @@ public:
     bool writes_silently = false;
     std::string protocol = "fake";
     unsigned plane = 0;
+    int alarm = -1;  // PE 0's
+    std::function<void(int pe)> on_progress;
 
 private:
     friend class FakeWire;
@@ -226,6 +228,7 @@ public:
     bool progress(network::WireListener& listener) override {
         const std::lock_guard guard(network_.lock_);
         if (!has_memory) throw std::bad_alloc();
+        if (network_.on_progress) network_.on_progress(pe_);
         if (steps_in_progress) (void)network_.step();
         complete_flushes();
         const auto completions = std::exchange(completions_, {});
@@ -257,6 +260,7 @@ public:
         return wake_events_;
     }
     network::Readiness readiness(network::LaneId) override { return ready; }
+    [[nodiscard]] int alarm() const override { return pe_ == 0 ? network_.alarm : -1; }
     void handle_messages_in_order() { traits_.messages_in_order = true; }
 
     unsigned rail = 0;                     // before its address is asked for

@@ -3,6 +3,8 @@
 #include "transports/network/progress_driver.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -44,6 +46,34 @@ TEST(NetworkTransport, ServesPeersWhileItsProgramComputes) {
     done = true;
     cable.join();
     EXPECT_EQ(world.word(1, 0), 9U);
+}
+
+// The thread leaves progress to a caller that makes it often, except when the alarm asks for the thread.
+TEST(NetworkTransport, AnAlarmWakesTheThreadWhileTheProgramDrives) {
+    const int alarm = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    ASSERT_GE(alarm, 0);
+    const auto test = std::this_thread::get_id();
+    std::atomic<bool> served{false};
+    {
+        NetworkSettings settings;
+        World world(Delivery::in_order, 1, settings);
+        world.network.alarm = alarm;
+        world.network.on_progress = [&](int pe) {
+            std::uint64_t rings = 0;
+            if (pe == 0 && std::this_thread::get_id() != test && ::read(alarm, &rings, sizeof rings) > 0) served = true;
+        };
+        world.start();
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        const auto drive = [&](auto&& until) {
+            while (!until() && std::chrono::steady_clock::now() < deadline) (void)world.at(0).progress();
+        };
+        drive([calls = 0]() mutable { return ++calls == 100'000; });
+        const std::uint64_t one = 1;
+        ASSERT_EQ(::write(alarm, &one, sizeof one), static_cast<ssize_t>(sizeof one));
+        drive([&] { return served.load(); });
+    }
+    EXPECT_TRUE(served);
+    ::close(alarm);
 }
 
 TEST(NetworkTransportDeathTest, ProgressWithoutMemoryEndsTheProcess) {
