@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Half of a round trip of a word over libfabric's tcp;ofi_rxm, without npushmem: each side polls its completion queue
- * until the word in its memory changes. The client prints microseconds.
+/* Measures half of a round trip of a word over libfabric's tcp;ofi_rxm, without npushmem: each side polls its
+ * completion queue until the word in its memory changes. The client prints microseconds.
  *
  *     libfabric_words write|message polled|waitable <rounds> <interface> [<server's address>]
  *
@@ -73,6 +73,7 @@ static void post(struct Receive* receive) {
 static void poll_completions(void) {
     struct fi_cq_msg_entry entries[16];
     const ssize_t count = fi_cq_read(completions, entries, 16);
+    if (count < 0 && count != -FI_EAGAIN) check(count, "fi_cq_read");
     for (ssize_t i = 0; i < count; ++i) {
         if ((entries[i].flags & FI_RECV) == 0) continue;
         struct Receive* const receive = entries[i].op_context;
@@ -122,7 +123,10 @@ static void put(fi_addr_t to, const struct Side* there, uint64_t value) {
 int main(int argc, char** argv) {
     if (argc < 5) return 1;
     by_message = strcmp(argv[1], "message") == 0;
-    const enum fi_wait_obj wait = strcmp(argv[2], "waitable") == 0 ? FI_WAIT_FD : FI_WAIT_NONE;
+    const int waitable = strcmp(argv[2], "waitable") == 0;
+    if (!by_message && strcmp(argv[1], "write") != 0) return 1;
+    if (!waitable && strcmp(argv[2], "polled") != 0) return 1;
+    const enum fi_wait_obj wait = waitable ? FI_WAIT_FD : FI_WAIT_NONE;
     const long rounds = atol(argv[3]);
     const char* const server = argc > 5 ? argv[5] : NULL;
     struct fi_info *hints = fi_allocinfo(), *info = NULL;

@@ -55,30 +55,38 @@ using npushmem::npu::Stream;
 extern "C" {
 
 int npushmemx_stream_create(npushmemx_stream_t* stream) {
-    if (stream == nullptr) return report_code(__func__, {Code::argument, "stream is NULL"});
-    auto made = std::make_unique<Stream>();
-    Runtime* up = runtime_unnoted();
-    const Status bound = up == nullptr ? Status{} : up->npu().bind(*made);
-    if (bound.ok()) *stream = reinterpret_cast<npushmemx_stream_t>(made.release());
-    return report_code(__func__, bound);
+    return code_of_call(__func__, [stream]() -> Status {
+        if (stream == nullptr) return {Code::argument, "stream is NULL"};
+        auto made = std::make_unique<Stream>();
+        Runtime* up = runtime_unnoted();
+        Status bound = up == nullptr ? Status{} : up->npu().bind(*made);
+        if (bound.ok()) *stream = reinterpret_cast<npushmemx_stream_t>(made.release());
+        return bound;
+    });
 }
 
 int npushmemx_stream_destroy(npushmemx_stream_t stream) {
-    if (stream == nullptr) return report_code(__func__, {Code::argument, "the default stream cannot be destroyed"});
-    const std::unique_ptr<Stream> owned(reinterpret_cast<Stream*>(stream));
-    return report_code(__func__, owned->close());
+    return code_of_call(__func__, [stream]() -> Status {
+        if (stream == nullptr) return {Code::argument, "the default stream cannot be destroyed"};
+        const std::unique_ptr<Stream> owned(reinterpret_cast<Stream*>(stream));
+        return owned->close();
+    });
 }
 
 int npushmemx_stream_synchronize(npushmemx_stream_t stream) {
-    const auto found = stream_of(stream);
-    return report_code(__func__, found.ok() ? found.value()->synchronize() : found.status());
+    return code_of_call(__func__, [stream] {
+        const auto found = stream_of(stream);
+        return found.ok() ? found.value()->synchronize() : found.status();
+    });
 }
 
 int npushmemx_device_synchronize(void) {
-    Runtime* up = runtime_unnoted();
-    if (up == nullptr) return report_code(__func__, not_running());
-    auto device = up->npu().device();
-    return report_code(__func__, device.ok() ? device.value()->synchronize() : device.status());
+    return code_of_call(__func__, [] {
+        Runtime* up = runtime_unnoted();
+        if (up == nullptr) return not_running();
+        auto device = up->npu().device();
+        return device.ok() ? device.value()->synchronize() : device.status();
+    });
 }
 
 int npushmemx_memcpy_on_stream(void* dest, const void* source, size_t bytes, npushmemx_stream_t stream) {
@@ -157,12 +165,16 @@ int npushmemx_signal_op_on_stream(uint64_t* sig_addr, uint64_t signal, int sig_o
 
 int npushmemx_signal_wait_until_on_stream(uint64_t* sig_addr, int comparison, uint64_t value,
                                           npushmemx_stream_t stream) {
-    const auto compare = compare_of(comparison);
-    if (!compare.ok()) return report_code(__func__, compare.status());
-    if (sig_addr == nullptr) return report_code(__func__, {Code::argument, "sig_addr is NULL"});
-    return queue(__func__, stream, [=, test = compare.value()](Core& core) {
-        core.signal_wait_until(sig_addr, test, value, -1, no_line);
+    npu::Compare test{};
+    const int unusable = code_of_call(__func__, [&]() -> Status {
+        const auto compare = compare_of(comparison);
+        if (!compare.ok()) return compare.status();
+        if (sig_addr == nullptr) return {Code::argument, "sig_addr is NULL"};
+        test = compare.value();
+        return {};
     });
+    if (unusable != 0) return unusable;
+    return queue(__func__, stream, [=](Core& core) { core.signal_wait_until(sig_addr, test, value, -1, no_line); });
 }
 
 int npushmemx_broadcastmem_on_stream(npushmem_team_t team, void* dest, const void* source, size_t bytes, int root,

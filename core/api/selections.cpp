@@ -165,18 +165,20 @@ Status get_barrier(npushmem_team_t team, npushmemx_barrier_choice_t* choice) {
 
 extern "C" {
 
-int npushmemx_get_route(int pe, npushmemx_route_t* route) { return report_code(__func__, get_route(pe, route)); }
+int npushmemx_get_route(int pe, npushmemx_route_t* route) {
+    return code_of_call(__func__, [&] { return get_route(pe, route); });
+}
 
 int npushmemx_get_bootstrap(npushmemx_bootstrap_t* bootstrap) {
-    return report_code(__func__, get_bootstrap(bootstrap));
+    return code_of_call(__func__, [&] { return get_bootstrap(bootstrap); });
 }
 
 int npushmemx_get_nic_assignment(int pe, npushmemx_nics_t* nics) {
-    return report_code(__func__, get_nic_assignment(pe, nics));
+    return code_of_call(__func__, [&] { return get_nic_assignment(pe, nics); });
 }
 
 int npushmemx_get_barrier(npushmem_team_t team, npushmemx_barrier_choice_t* choice) {
-    return report_code(__func__, get_barrier(team, choice));
+    return code_of_call(__func__, [&] { return get_barrier(team, choice); });
 }
 
 }  // extern "C"

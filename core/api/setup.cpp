@@ -161,19 +161,19 @@ void npushmem_query_thread(int* provided) {
 
 void npushmem_global_exit(int status) {
     Runtime* up = runtime();
-    if (up == nullptr) fail(__func__, not_running());
+    if (up == nullptr) run_call(__func__, not_running);
     exit_job(up, status);
 }
 
 int npushmem_my_pe(void) {
     if (const Runtime* up = runtime_unnoted()) return up->my_pe();
-    fail(__func__, not_running());
+    run_call(__func__, not_running);
     return -1;
 }
 
 int npushmem_n_pes(void) {
     if (const Runtime* up = runtime_unnoted()) return up->npes();
-    fail(__func__, not_running());
+    run_call(__func__, not_running);
     return -1;
 }
 
@@ -350,21 +350,26 @@ Status null_statistics() { return {Code::argument, "statistics is NULL"}; }
 extern "C" {
 
 int npushmemx_get_statistics(npushmemx_statistics_t* statistics) {
-    Runtime* up = runtime();
-    if (up == nullptr) return report_code(__func__, not_running());
-    if (statistics == nullptr) return report_code(__func__, null_statistics());
-    *statistics = to_public(up->reports().statistics());
-    return 0;
+    return code_of_call(__func__, [statistics] {
+        Runtime* up = runtime();
+        if (up == nullptr) return not_running();
+        if (statistics == nullptr) return null_statistics();
+        *statistics = to_public(up->reports().statistics());
+        return Status{};
+    });
 }
 
 int npushmemx_team_get_statistics(npushmem_team_t team, npushmemx_statistics_t* statistics) {
-    const auto found = team_of(team);
-    if (!found.ok()) return report_code(__func__, found.status());
-    if (statistics == nullptr) return report_code(__func__, null_statistics());
-    Runtime* up = runtime();
-    const bool world = found.value() == &up->teams().world();
-    *statistics = to_public(world ? up->reports().statistics() : read_statistics(found.value()->barrier().counts()));
-    return 0;
+    return code_of_call(__func__, [team, statistics] {
+        const auto found = team_of(team);
+        if (!found.ok()) return found.status();
+        if (statistics == nullptr) return null_statistics();
+        Runtime* up = runtime();
+        const bool world = found.value() == &up->teams().world();
+        *statistics =
+            to_public(world ? up->reports().statistics() : read_statistics(found.value()->barrier().counts()));
+        return Status{};
+    });
 }
 
 }  // extern "C"

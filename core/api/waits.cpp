@@ -308,11 +308,8 @@ uint64_t npushmem_signal_fetch(const uint64_t* sig_addr) {
     if (reinterpret_cast<std::uintptr_t>(word) % sizeof *word == 0 &&
         fast.address(word, sizeof *word, static_cast<int>(fast.first_pe)) != nullptr) [[likely]]
         return load(word);
-    const npushmem::Runtime* up = runtime();
-    const npushmem::Status checked = check_wait(up, word, NPUSHMEM_CMP_EQ);
-    if (checked.ok()) return load(word);
-    fail(__func__, checked);
-    return 0;
+    const int code = run_call(__func__, [word] { return check_wait(runtime(), word, NPUSHMEM_CMP_EQ); });
+    return code == 0 ? load(word) : 0;
 }
 
 }  // extern "C"

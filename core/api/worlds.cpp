@@ -136,15 +136,15 @@ int npushmemx_world_destroy(npushmemx_world_t world) {
 }
 
 int npushmemx_world_abort(npushmemx_world_t world) {
-    return report_code(__func__, end_world(number_of(world), WorldEnd::abort));
+    return code_of_call(__func__, [&] { return end_world(number_of(world), WorldEnd::abort); });
 }
 
 int npushmemx_world_make_current(npushmemx_world_t world, npushmemx_world_t* before) {
-    return report_code(__func__, make_current(world, before));
+    return code_of_call(__func__, [&] { return make_current(world, before); });
 }
 
 int npushmemx_world_context(npushmemx_world_t world, npushmem_ctx_t* ctx) {
-    return report_code(__func__, context_of_world(world, ctx));
+    return code_of_call(__func__, [&] { return context_of_world(world, ctx); });
 }
 
 }  // extern "C"

@@ -25,7 +25,7 @@ constexpr int naps_per_parked_wait = 32;
 constexpr std::uint64_t spins_per_drive = 4;
 constexpr std::uint64_t spins_per_clock = 32;
 
-// The yields of this time show whether others run.
+// The yields within this time show whether other threads run.
 constexpr microseconds time_to_judge{10};
 
 // Relaxed accesses make this defined for several threads; without a lock prefix it costs as little as a plain addition.
@@ -76,6 +76,7 @@ void Waiter::count_woken(std::uint32_t sleepers) const { add(counters_.wakes, sl
 bool BackoffState::step_slow_path() { return stage_ == Stage::yield ? yield() : sleep(); }
 
 bool BackoffState::yield() {
+    if (waiter_.budget_.yield_for == nanoseconds::zero()) return check_clock();  // which moves to the next stage
     waiter_.os_.yield();
     const bool checks = ++steps_.yields % yields_per_check == 0 || has_progress();
     return !checks || check_clock();
@@ -153,9 +154,9 @@ void BackoffState::advance() {
     stage_began_ = now_;
 }
 
-// Linux may keep a thread running for milliseconds although it yields, for instance because the others of the core
-// belong to another session (sched_autogroup), and the awaited PE may need this core: the first barriers of 4 PEs on
-// two emulated hosts took 350 us instead of 26 in 5 % of the jobs. Such a thread has run nearly all the time. So has
+// Linux may keep a thread running for milliseconds although it yields, for instance because the other threads of the
+// core belong to another session (sched_autogroup), and the awaited PE may need this core: the first barriers of 4 PEs
+// on two emulated hosts took 350 us instead of 26 in 5 % of the jobs. Such a thread has run nearly all the time. So has
 // one whose core nobody else needs; it then sleeps in vain. Once it sleeps, others run.
 bool BackoffState::yields_in_vain() {
     const bool is_woken = what_.writers_wake && !must_drive();

@@ -35,7 +35,7 @@ struct WaitBudget {
 // does not poll, because the awaited PE may be waiting for this core; on two cores, even a short spin doubles the time
 // of a barrier of 4 or 8 PEs. Yields for as long as a barrier of that many PEs takes, if that lets others run; longer
 // waits sleep. With so many PEs on a core that a barrier takes longer than the longest time of yields, a wait sleeps at
-// once: a yield switches to another PE, and a switch costs more than the sleep saves.
+// once: a yield switches to another PE, which costs more than the sleep.
 WaitBudget choose_wait_budget(const HostOccupancy& share);
 
 // Returns one line: PEs, cores and the resulting budget.

@@ -193,6 +193,7 @@ JobPlan plan_agent_clients(const Options& options, JobPlan plan) {
 
 std::variant<JobPlan, EarlyExit> prepare_job(const Options& options, const char* const* environment) {
     JobPlan plan;
+    plan.job_pes = options.npes;
     auto common = common_environment(options, environment);
     if (!common.ok()) return refusal(exit_launcher_failed, common.status().message());
     plan.environment = std::move(common).value();

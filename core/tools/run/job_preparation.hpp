@@ -60,6 +60,7 @@ struct JobPlan {
     std::vector<std::string> arguments;  // argv, beginning with the name that the user gave
     EnvironmentBlock environment;        // the part that all PEs share
     std::vector<PePlan> pes;
+    int job_pes = 0;                 // on all hosts
     Numbering numbering;             // of the PEs that are started here
     std::vector<std::string> hosts;  // not empty: the supervisor starts agent clients, one for each of these hosts
     bool pipe_output = false;

@@ -27,7 +27,7 @@
 namespace npushmem::run {
 namespace {
 
-// The supervisor has so much more time than its own limit to kill and reap all processes.
+// The launcher waits this much longer than the supervisor's own limit.
 constexpr std::chrono::milliseconds supervisor_margin{2000};
 // While the terminal's input waits for the foreground, the launcher checks this often.
 constexpr std::chrono::milliseconds foreground_interval{500};
@@ -67,8 +67,8 @@ int Launcher::run() {
     watch();
     start_pes();
     while (!supervisor_ended_) poll_once();
-    // These do what the supervisor does at its end; there is something to do only if it was killed.
-    (void)kill_descendants(kill_limit(options_.npes));
+    // These do what the supervisor does at its end; there is something to do only if it was killed or its limit passed.
+    (void)kill_descendants(supervisor_deadline_passed_ ? supervisor_margin : kill_limit(options_.npes));
     HostTable::sweep(nic_table_place());
     finish_output();
     return state_.exit_status() == 0 && output_.is_lost() ? exit_launcher_failed : state_.exit_status();
@@ -105,7 +105,7 @@ void Launcher::poll_once() {
         report(fmt::format(
             "some processes of the job do not end although they were killed; see the children of process {}",
             resources_.supervisor_pid));
-        supervisor_ended_ = true;
+        supervisor_ended_ = supervisor_deadline_passed_ = true;
     }
     output_.show(now);
 }

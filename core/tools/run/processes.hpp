@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <string_view>
@@ -50,7 +51,8 @@ bool is_exiting(int pid);
 bool kill_descendants(std::chrono::milliseconds limit);
 // Returns a limit for a job of this size. The kernel needs some milliseconds of a core to free a PE.
 constexpr std::chrono::milliseconds kill_limit(int pes) {
-    return std::chrono::milliseconds(3000) + pes * std::chrono::milliseconds(20);
+    constexpr std::chrono::milliseconds longest{60'000};
+    return std::min(std::chrono::milliseconds(3000) + pes * std::chrono::milliseconds(20), longest);
 }
 
 }  // namespace npushmem::run

@@ -249,7 +249,7 @@ void Supervisor::reap_orphans() const {
 
 void Supervisor::end_job() {
     forward(SIGKILL);
-    (void)kill_descendants(kill_limit(static_cast<int>(plan_.pes.size())));
+    (void)kill_descendants(kill_limit(plan_.job_pes));
     show_rest_of_log();
     HostTable::sweep(nic_table_place());
 }

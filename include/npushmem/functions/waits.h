@@ -15,13 +15,13 @@
  *
  * Ordering: data that was put before the observed value, with a fence or signal between, is visible on return.
  *
- * A wait that lasts longer than about a millisecond sleeps. A PE that maps the waiting PE's memory wakes it with p, a
- * put of one element or of up to 16 bytes, iput, a signal, the signal of put_signal, or an atomic update. Larger puts,
- * the program's own stores, also through npushmem_ptr, stores of kernels, and the functions of npushmem/inline.h wake
- * nobody: the waiting PE finds them within a 32nd of the time that it has waited, and within 250 ms. It may find an
- * update 2 ms late after others that did not satisfy the comparison. An arrival over tcp, or over ucx or libfabric 1.17
- * on TCP, wakes it too. In a job with PEs that it reaches over other transports without mapping them, or without a
- * progress thread, it checks every 2 ms. */
+ * A wait sleeps after at most about two milliseconds, and earlier where PEs outnumber cores. A PE that maps the waiting
+ * PE's memory wakes it with p, a put of one element or of up to 16 bytes, iput, a signal, the signal of put_signal, or
+ * an atomic update. Larger puts, the program's own stores, also through npushmem_ptr, stores of kernels, and the
+ * functions of npushmem/inline.h wake nobody: the waiting PE finds them within a 32nd of the time that it has waited,
+ * and within 250 ms. It may find an update 2 ms late after others that did not satisfy the comparison. An arrival over
+ * tcp, or over ucx or libfabric 1.17 on TCP, wakes it too. In a job with PEs that it reaches over other transports
+ * without mapping them, or without a progress thread, it checks every 2 ms. */
 #define NPUSHMEM_X(NAME, TYPE)                                                                                         \
     NPUSHMEM_TYPED(NAME, TYPE, wait_until, void, (object, comparison, value), TYPE* object, int comparison,            \
                    TYPE value)                                                                                         \

@@ -47,6 +47,33 @@ const Call calls[] = {
     {"npushmemx_buffer_unregister_symmetric", [] { npushmemx_buffer_unregister_symmetric(buffer, sizeof buffer); }},
     {"npushmemx_buffer_register", [] { npushmemx_buffer_register(buffer, sizeof buffer); }},
     {"npushmemx_buffer_unregister", [] { npushmemx_buffer_unregister(buffer); }},
+    {"npushmem_malloc", [] { npushmem_malloc(SIZE_MAX); }},
+    {"npushmem_realloc",
+     [] {
+         long on_the_stack = 0;
+         npushmem_realloc(&on_the_stack, 8);
+     }},
+    {"npushmem_addr_accessible",
+     [] {
+         long on_the_stack = 0;
+         npushmem_addr_accessible(&on_the_stack, 0);
+     }},
+    {"npushmem_signal_fetch",
+     [] {
+         const uint64_t on_the_stack = 0;
+         npushmem_signal_fetch(&on_the_stack);
+     }},
+    {"npushmemx_get_route", [] { npushmemx_get_route(-1, nullptr); }},
+    {"npushmemx_get_barrier", [] { npushmemx_get_barrier(unknown_team, nullptr); }},
+    {"npushmemx_team_get_statistics", [] { npushmemx_team_get_statistics(unknown_team, nullptr); }},
+    {"npushmemx_stream_create",
+     [] {
+         npushmemx_stream_t stream = nullptr;
+         npushmemx_stream_create(&stream);
+     }},
+    {"npushmemx_stream_destroy", [] { npushmemx_stream_destroy(nullptr); }},
+    {"npushmemx_signal_wait_until_on_stream",
+     [] { npushmemx_signal_wait_until_on_stream(nullptr, NPUSHMEM_CMP_EQ, 0, nullptr); }},
     {"npushmem_align", [] { npushmem_align(3, 8); }},
     {"npushmem_ptr",
      [] {

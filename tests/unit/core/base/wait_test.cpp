@@ -338,7 +338,7 @@ nanoseconds time_to_first_sleep(FakeWaitOs& os, const WaitBudget& budget, Parkin
 TEST_F(Wait, AParkedWaiterSleepsEarlyWhenYieldsDoNotFreeTheCore) {
     TimingParking parking;
     os.is_kept_running = true;
-    EXPECT_LE(time_to_first_sleep(os, long_crowded_budget, &parking), nanoseconds(150us));
+    EXPECT_LE(time_to_first_sleep(os, long_crowded_budget, &parking), nanoseconds(40us));
 }
 
 TEST_F(Wait, AParkedWaiterYieldsForTheWholeBudgetWhileOthersRun) {
@@ -350,6 +350,15 @@ TEST_F(Wait, AParkedWaiterThatAWriterMayNotWakeYieldsForTheWholeBudget) {
     TimingParking parking;
     os.is_kept_running = true;
     EXPECT_GE(time_to_first_sleep(os, long_crowded_budget, &parking, nullptr, false), nanoseconds(500us));
+}
+
+TEST_F(Wait, WithoutABudgetForYieldsAWaiterSleepsAtOnce) {
+    constexpr WaitBudget no_yields{.polls = 0, .spin_for = 0us, .yield_for = 0us};
+    TimingParking parking;
+    EXPECT_LE(time_to_first_sleep(os, no_yields, &parking), nanoseconds(1us));
+    os.sleeps.clear();
+    EXPECT_LE(time_to_first_sleep(os, no_yields, nullptr), nanoseconds(1us));
+    EXPECT_EQ(os.yields, 0U);
 }
 
 TEST_F(Wait, OnlyAParkedWaiterOfACrowdedHostSleepsEarly) {
@@ -365,7 +374,7 @@ TEST_F(Wait, AParkedWaiterSleepsEarlyOnlyIfArrivalsWakeItToo) {
     TimingParking parking;
     os.is_kept_running = true;
     const WaitProgress reports{[] {}, true};
-    EXPECT_LE(time_to_first_sleep(os, long_crowded_budget, &parking, &reports), nanoseconds(150us));
+    EXPECT_LE(time_to_first_sleep(os, long_crowded_budget, &parking, &reports), nanoseconds(40us));
     os.sleeps.clear();
     const WaitProgress is_driven{[] {}, false};
     EXPECT_GE(time_to_first_sleep(os, long_crowded_budget, &parking, &is_driven), nanoseconds(500us));

@@ -28,6 +28,7 @@ TEST(Exiting, IsFalseForMalformedTextAndOtherProcesses) {
 TEST(KillLimit, GrowsWithTheJob) {
     EXPECT_EQ(kill_limit(1), std::chrono::milliseconds(3020));
     EXPECT_EQ(kill_limit(1024), std::chrono::milliseconds(23480));
+    EXPECT_EQ(kill_limit(1 << 20), std::chrono::milliseconds(60000));
 }
 
 }  // namespace
