@@ -165,16 +165,14 @@ int npushmemx_signal_op_on_stream(uint64_t* sig_addr, uint64_t signal, int sig_o
 
 int npushmemx_signal_wait_until_on_stream(uint64_t* sig_addr, int comparison, uint64_t value,
                                           npushmemx_stream_t stream) {
-    npu::Compare test{};
-    const int unusable = code_of_call(__func__, [&]() -> Status {
+    return code_of_call(__func__, [=, function = __func__]() -> Status {
         const auto compare = compare_of(comparison);
         if (!compare.ok()) return compare.status();
         if (sig_addr == nullptr) return {Code::argument, "sig_addr is NULL"};
-        test = compare.value();
-        return {};
+        return launch_call(function, stream, [=, test = compare.value()](Core& core) {
+            core.signal_wait_until(sig_addr, test, value, -1, no_line);
+        });
     });
-    if (unusable != 0) return unusable;
-    return queue(__func__, stream, [=](Core& core) { core.signal_wait_until(sig_addr, test, value, -1, no_line); });
 }
 
 int npushmemx_broadcastmem_on_stream(npushmem_team_t team, void* dest, const void* source, size_t bytes, int root,

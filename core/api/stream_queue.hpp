@@ -20,17 +20,21 @@ Result<npu::Compare> compare_of(int comparison);
 
 // Launches `operation` on one core. `blocks_thread`: it waits for other PEs without letting other launches run.
 template <class Operation>
-int queue(const char* function, npushmemx_stream_t handle, Operation operation, bool blocks_thread = false) {
-    return code_of_call(function, [&] {
-        const auto stream = stream_of(handle);
-        if (!stream.ok()) return stream.status();
-        npu::LaunchConfig config(1, no_line);
-        config.name = function;
-        config.blocks_thread = blocks_thread;
-        return npu::launch(*stream.value(), config, [operation](npu::Core& core) {
-            if (core.index() == 0) operation(core);
-        });
+Status launch_call(const char* function, npushmemx_stream_t handle, Operation operation, bool blocks_thread = false) {
+    const auto stream = stream_of(handle);
+    if (!stream.ok()) return stream.status();
+    npu::LaunchConfig config(1, no_line);
+    config.name = function;
+    config.blocks_thread = blocks_thread;
+    return npu::launch(*stream.value(), config, [operation](npu::Core& core) {
+        if (core.index() == 0) operation(core);
     });
+}
+
+// The same as the body of an API function.
+template <class Operation>
+int queue(const char* function, npushmemx_stream_t handle, Operation operation, bool blocks_thread = false) {
+    return code_of_call(function, [&] { return launch_call(function, handle, operation, blocks_thread); });
 }
 
 // Launches `call`, a plain call on this thread's current world, whose failure is the last one of the launch's thread.

@@ -74,11 +74,14 @@ void await(npu::Core& core, const std::function<bool()>& ready) {
 
 template <class T>
 int queue_wait(const char* function, npushmemx_stream_t stream, AwaitedObjects<T> objects, int comparison) {
-    const auto compare = compare_of(comparison);
-    Status checked = compare.ok() ? check_objects(objects.first, objects.count, sizeof(T)) : compare.status();
-    if (!checked.ok()) return report_code(function, checked);
-    objects.compare = compare.value();
-    return queue(function, stream, [objects](npu::Core& core) { await(core, [&] { return objects.all_hold(); }); });
+    return code_of_call(function, [&] {
+        const auto compare = compare_of(comparison);
+        Status checked = compare.ok() ? check_objects(objects.first, objects.count, sizeof(T)) : compare.status();
+        if (!checked.ok()) return checked;
+        objects.compare = compare.value();
+        return launch_call(function, stream,
+                           [objects](npu::Core& core) { await(core, [&] { return objects.all_hold(); }); });
+    });
 }
 
 }  // namespace
@@ -98,7 +101,8 @@ int wait_until_all_on_stream(const char* function, T* objects, std::size_t count
 template <class T>
 int wait_until_all_vector_on_stream(const char* function, T* objects, std::size_t count, const int* status,
                                     int comparison, const T* values, npushmemx_stream_t stream) {
-    if (values == nullptr && count != 0) return report_code(function, {Code::argument, "the array of values is NULL"});
+    if (values == nullptr && count != 0)
+        return code_of_call(function, [] { return Status{Code::argument, "the array of values is NULL"}; });
     return queue_wait<T>(function, stream, {objects, count, status, {}, T{}, values}, comparison);
 }
 

@@ -68,7 +68,8 @@ int Launcher::run() {
     start_pes();
     while (!supervisor_ended_) poll_once();
     // These do what the supervisor does at its end; there is something to do only if it was killed or its limit passed.
-    (void)kill_descendants(supervisor_deadline_passed_ ? supervisor_margin : kill_limit(options_.npes));
+    const bool limit_passed = supervisor_deadline_ && Clock::now() >= *supervisor_deadline_;
+    (void)kill_descendants(limit_passed ? supervisor_margin : kill_limit(options_.npes));
     HostTable::sweep(nic_table_place());
     finish_output();
     return state_.exit_status() == 0 && output_.is_lost() ? exit_launcher_failed : state_.exit_status();
@@ -105,7 +106,7 @@ void Launcher::poll_once() {
         report(fmt::format(
             "some processes of the job do not end although they were killed; see the children of process {}",
             resources_.supervisor_pid));
-        supervisor_ended_ = supervisor_deadline_passed_ = true;
+        supervisor_ended_ = true;
     }
     output_.show(now);
 }

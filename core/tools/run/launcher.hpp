@@ -86,7 +86,6 @@ private:
     std::optional<InputRelay> input_;
     std::unique_ptr<Rendezvous> rendezvous_;
     std::optional<Clock::time_point> supervisor_deadline_;  // set once the job has been closed
-    bool supervisor_deadline_passed_ = false;
     bool supervisor_ended_ = false;
 };
 

@@ -225,6 +225,7 @@ TEST_F(BadInput, ACallWithoutPrivateMemoryEndsTheProcess) {
                                    "npushmemx_stream_create",
                                    "npushmemx_stream_destroy",
                                    "npushmemx_signal_wait_until_on_stream",
+                                   "npushmemx_long_wait_until_on_stream",
                                    "npushmem_align",
                                    "npushmem_ptr",
                                    "npushmem_ctx_session_start",

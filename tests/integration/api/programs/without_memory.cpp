@@ -74,6 +74,8 @@ const Call calls[] = {
     {"npushmemx_stream_destroy", [] { npushmemx_stream_destroy(nullptr); }},
     {"npushmemx_signal_wait_until_on_stream",
      [] { npushmemx_signal_wait_until_on_stream(nullptr, NPUSHMEM_CMP_EQ, 0, nullptr); }},
+    {"npushmemx_long_wait_until_on_stream",
+     [] { npushmemx_long_wait_until_on_stream(nullptr, NPUSHMEM_CMP_EQ, 0, nullptr); }},
     {"npushmem_align", [] { npushmem_align(3, 8); }},
     {"npushmem_ptr",
      [] {

@@ -271,6 +271,24 @@ TEST(ParkingExplored, FindsABrokenWakeTree) {
     expect_deadlock("the woken wake nobody", world_of(3, 1, selfish));
 }
 
+TEST(SystemWaitOs, RunTimeStandsStillInSleep) {
+    SystemWaitOs os;
+    const std::chrono::nanoseconds ran = os.run_time();
+    EXPECT_GT(ran, 0ns);
+    os.sleep(20ms);
+    EXPECT_LT(os.run_time() - ran, std::chrono::nanoseconds(20ms));
+    while (os.run_time() - ran < 1ms) {
+    }
+}
+
+TEST(SystemWaitOs, SleepsAtLeastAsLongAsAsked) {
+    SystemWaitOs os;
+    const std::chrono::nanoseconds begin = os.now();
+    os.sleep(1ms);
+    os.yield();
+    EXPECT_GE(os.now() - begin, 1ms);
+}
+
 }  // namespace
 
 }  // namespace npushmem

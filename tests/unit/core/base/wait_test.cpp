@@ -493,24 +493,6 @@ TEST(DescribeWait, ReportsDurationSourceCauseAndValues) {
     EXPECT_THAT(describe(one, {Code::timeout, -1, 2s}, 1, 0), HasSubstr("a flag from PE 3: timed out"));
 }
 
-TEST(SystemWaitOs, RunTimeStandsStillInSleep) {
-    SystemWaitOs os;
-    const nanoseconds ran = os.run_time();
-    EXPECT_GT(ran, 0ns);
-    os.sleep(20ms);
-    EXPECT_LT(os.run_time() - ran, nanoseconds(20ms));
-    while (os.run_time() - ran < 1ms) {
-    }
-}
-
-TEST(SystemWaitOs, SleepsAtLeastAsLongAsAsked) {
-    SystemWaitOs os;
-    const nanoseconds begin = os.now();
-    os.sleep(1ms);
-    os.yield();
-    EXPECT_GE(os.now() - begin, 1ms);
-}
-
 }  // namespace
 
 }  // namespace npushmem
