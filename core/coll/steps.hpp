@@ -11,17 +11,25 @@
 
 #include "core/coll/group.hpp"
 #include "core/coll/reduce_kernel.hpp"
+#include "core/map/fast_map.hpp"
 
 namespace npushmem::coll {
 
 // Two blocks fit into a core's first-level cache.
 inline constexpr std::uint64_t block_bytes = 8192;
 
+inline void copy(void* to, const void* from, std::uint64_t bytes) {
+    if (bytes < min_string_copy)
+        std::memcpy(to, from, bytes);
+    else
+        copy_large(to, from, bytes);
+}
+
 inline Status write(Group& group, int member, std::uint64_t offset, const void* source, std::uint64_t bytes) {
     if (bytes == 0) return {};
     std::byte* const there = group.mapped_address(member, offset);
     if (there == nullptr) return group.put(member, offset, source, bytes);
-    if (there != source) std::memcpy(there, source, bytes);
+    if (there != source) copy(there, source, bytes);
     return {};
 }
 
@@ -29,7 +37,7 @@ inline Status read(Group& group, int member, std::uint64_t offset, void* dest, s
     if (bytes == 0) return {};
     const std::byte* const there = group.mapped_address(member, offset);
     if (there == nullptr) return group.get(member, offset, dest, bytes);
-    if (there != dest) std::memcpy(dest, there, bytes);
+    if (there != dest) copy(dest, there, bytes);
     return {};
 }
 

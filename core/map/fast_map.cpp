@@ -28,8 +28,13 @@ __attribute__((target("avx512f"), always_inline)) inline void copy_four_lines(st
     _mm512_storeu_si512(to + 192, d);
 }
 
+__attribute__((always_inline)) inline void copy_by_string(void* to, const void* from, std::size_t bytes) {
+    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+}
+
 // The last step ends at the end of the block and may copy bytes again.
 __attribute__((target("avx512f"))) void copy_by_lines(void* to, const void* from, std::size_t bytes) {
+    if (bytes > max_block_copy) return copy_by_string(to, from, bytes);
     auto* target = static_cast<std::byte*>(to);
     const auto* source = static_cast<const std::byte*>(from);
     constexpr std::size_t step = 256;
@@ -53,6 +58,11 @@ BlockCopy choose_block_copy() {
     if (has_full_speed_lines()) return copy_by_lines;
 #endif
     return copy_by_memcpy;
+}
+
+void copy_large(void* to, const void* from, std::size_t bytes) {
+    static const BlockCopy chosen = choose_block_copy();
+    (suits_block_copy(bytes) ? chosen : copy_by_memcpy)(to, from, bytes);
 }
 
 }  // namespace npushmem
