@@ -67,7 +67,16 @@ HostLayout::HostLayout(std::span<const npushmem_host_id> identity_of_pe)
     }
 }
 
+HostLayout HostLayout::of_one_host(int npes) {
+    HostLayout layout(std::span<const npushmem_host_id>{});
+    layout.npes_ = npes;
+    layout.hosts_ = 1;
+    layout.first_of_ = {0, npes};
+    return layout;
+}
+
 int HostLayout::host_of(int pe) const {
+    if (hosts_ == 1) return 0;
     switch (distribution_) {
         case Distribution::block:
             return static_cast<int>(std::ranges::upper_bound(first_of_, pe) - first_of_.begin()) - 1;

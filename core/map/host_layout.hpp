@@ -19,6 +19,8 @@ class HostLayout {
 public:
     // Hosts are numbered in the order of their lowest PE; PEs keep their order inside a host.
     explicit HostLayout(std::span<const npushmem_host_id> identity_of_pe);
+    // All PEs run on one host.
+    static HostLayout of_one_host(int npes);
 
     [[nodiscard]] int npes() const { return npes_; }
     [[nodiscard]] int hosts() const { return hosts_; }

@@ -112,7 +112,7 @@ namespace {
 // Size of a piece: bounds how long another thread's write waits and how much memory exists twice.
 constexpr std::uint64_t piece_bytes = 4ULL << 20;
 // Above this size the kernel reports which pages exist; below, reading all of them is faster.
-constexpr std::uint64_t pagemap_threshold = 256ULL << 10;
+constexpr std::uint64_t scan_threshold = 256ULL << 10;
 // Runs of pages with smaller gaps are committed as one.
 constexpr std::uint64_t small_gap = 64ULL << 10;
 
@@ -130,6 +130,10 @@ void* map_at(void* address, std::uint64_t bytes, int protection, int flags, int 
         any |= *reinterpret_cast<const std::uint64_t*>(page + i);  // NOLINT: of any type
     return any == 0;
 }
+
+#ifndef MADV_POPULATE_WRITE  // not in the headers of every supported C library
+constexpr int MADV_POPULATE_WRITE = 23;
+#endif
 
 // One word per page. Bit 63: in memory; bit 62: swapped out. False when the kernel does not report it.
 bool read_page_states(const std::byte* begin, std::uint64_t pages, std::vector<std::uint64_t>& states) {
@@ -154,8 +158,9 @@ Result<std::unique_ptr<SymmetricGlobals>> SymmetricGlobals::share(const ProgramI
     std::unique_ptr<SymmetricGlobals> data(new SymmetricGlobals(image, std::move(backing)));
     if (WriteFaultGuard::needed()) data->write_guard_.emplace(image.begin, image.bytes);
     PageScan scan;
-    scan.states.resize(piece_bytes / page_bytes());
-    scan.runs.reserve(piece_bytes / page_bytes());
+    const std::uint64_t max_pages = std::min(piece_bytes, rounded_up(image.bytes, page_bytes())) / page_bytes();
+    scan.states.resize(max_pages);
+    scan.runs.reserve(max_pages);
     data->shared_.reserve(image.bytes / piece_bytes + image.segments.size());
     for (const auto& segment : image.segments)
         if (Status shared = data->share_segment(segment, scan); !shared.ok())
@@ -183,7 +188,7 @@ void SymmetricGlobals::find_runs(const Range& piece, std::uint64_t initialised, 
     if (first > 0) scan.runs.push_back({piece.offset, first});
     const std::uint64_t rest = piece.size - first;
     const bool known =
-        rest > pagemap_threshold && read_page_states(at(piece.offset + first), rest / page_bytes(), scan.states);
+        rest > scan_threshold && read_page_states(at(piece.offset + first), rest / page_bytes(), scan.states);
     for (std::uint64_t done = 0; done < rest; done += page_bytes()) {
         const std::uint64_t offset = piece.offset + first + done;
         const bool exists = !known || scan.states[done / page_bytes()] >> 62 != 0;
@@ -251,13 +256,18 @@ bool SymmetricGlobals::restore_piece(const Range& piece) {
     const auto first = static_cast<off_t>(backing_.offset + piece.offset);
     const off_t end = first + static_cast<off_t>(piece.size);
     bool whole = true;
+    // A search for holes locks the file, and all PEs of a host restore their variables at once.
+    const bool skips_holes = piece.size > scan_threshold;
     for (off_t from = first; whole && from < end;) {
-        const off_t data = syscall(SYS_lseek, backing_.descriptor, from, SEEK_DATA);
-        if (data < 0 && errno == ENXIO) break;  // only holes
-        from = data < 0 ? from : data;          // a file system without this support: everything is data
+        const off_t data = skips_holes ? syscall(SYS_lseek, backing_.descriptor, from, SEEK_DATA) : -1;
+        if (skips_holes && data < 0 && errno == ENXIO) break;  // only holes
+        from = data < 0 ? from : data;                         // a file system without this support: everything is data
         if (from >= end) break;
         const off_t hole =
             data < 0 ? end : std::min<off_t>(end, syscall(SYS_lseek, backing_.descriptor, from, SEEK_HOLE));
+        // All faults at once. Linux before 5.14 refuses this, and the pages come one by one.
+        syscall(SYS_madvise, static_cast<std::byte*>(copy) + (from - first), static_cast<std::size_t>(hole - from),
+                MADV_POPULATE_WRITE);
         while (whole && from < hole) {
             const long got = syscall(SYS_pread64, backing_.descriptor, static_cast<std::byte*>(copy) + (from - first),
                                      static_cast<std::size_t>(hole - from), from);

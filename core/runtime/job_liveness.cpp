@@ -319,18 +319,18 @@ private:
     std::map<std::uint64_t, CoreUse> containers_;
 };
 
-HostOccupancy share_of(const PeRecords& records, const CommonRecord& mine) {
+HostOccupancy share_of(const PeRecords& records, int npes, const CommonRecord& mine) {
     MachineUse use;
-    for (std::size_t pe = 0; pe < records.pes.size(); ++pe)
+    for (std::size_t pe = 0; pe < static_cast<std::size_t>(npes); ++pe)
         if (records.common_of(pe).host.machine == mine.host.machine) use.add(records.common_of(pe));
     return use.occupancy(mine.process_space);
 }
 
 }  // namespace
 
-double max_pes_per_core(const PeRecords& records) {
+double max_pes_per_core(const PeRecords& records, int npes) {
     std::map<std::uint64_t, MachineUse> machines;
-    for (std::size_t pe = 0; pe < records.pes.size(); ++pe)
+    for (std::size_t pe = 0; pe < static_cast<std::size_t>(npes); ++pe)
         machines[records.common_of(pe).host.machine].add(records.common_of(pe));
     double max = 0;
     for (const auto& [machine, use] : machines) max = std::max(max, use.max_pes_per_core());
@@ -338,7 +338,7 @@ double max_pes_per_core(const PeRecords& records) {
 }
 
 WaitServices::WaitServices(const PeRecords& records, const PeTable& pes, const HostLayout& layout, int my_pe)
-    : share(share_of(records, records.common_of(static_cast<std::size_t>(my_pe)))),
+    : share(share_of(records, pes.npes(), records.common_of(static_cast<std::size_t>(my_pe)))),
       budget(choose_wait_budget(share)),
       // Processes of other hosts and PID namespaces are not visible here.
       liveness(pes.npes(),

@@ -139,7 +139,7 @@ private:
 
 // Returns the PEs per core of the most crowded machine of the job. The number is the same on every PE, for choices that
 // all PEs must make alike.
-double max_pes_per_core(const PeRecords& records);
+double max_pes_per_core(const PeRecords& records, int npes);
 
 // The parts that every Waiter refers to, kept together because they must outlive it.
 struct WaitServices {

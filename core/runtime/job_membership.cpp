@@ -14,6 +14,18 @@ Status JobMembership::check_rank() const {
     return {};
 }
 
+namespace {
+
+HostLayout layout_of(const PeRecords& records) {
+    if (records.are_alike()) return HostLayout::of_one_host(static_cast<int>(records.pes.size()));
+    std::vector<npushmem_host_id> identities;
+    identities.reserve(records.common.size());
+    for (const CommonRecord& each : records.common) identities.push_back(each.host);
+    return HostLayout(identities);
+}
+
+}  // namespace
+
 Status JobMembership::exchange_records(const Settings& settings, const StaticVariablesRecord& statics) {
     auto tuning = barrier::Tuning::read(settings.coll_tuning_file);
     if (!tuning.ok()) return tuning.status().within("NPUSHMEM_COLL_TUNING_FILE");
@@ -26,11 +38,9 @@ Status JobMembership::exchange_records(const Settings& settings, const StaticVar
     auto spaces = ProcessSpaces::join(*bootstrap_, records_, my_pe_, settings);
     if (!spaces.ok()) return spaces.status();
     spaces_ = std::move(spaces).value();
-    std::vector<npushmem_host_id> identities;
-    identities.reserve(records_.pes.size());
-    for (std::size_t pe = 0; pe < records_.pes.size(); ++pe) identities.push_back(records_.common_of(pe).host);
-    layout_ = HostLayout(identities);
+    layout_ = layout_of(records_);
     pes_ = PeTable(records_);
+    records_.pes = {};
     return {};
 }
 

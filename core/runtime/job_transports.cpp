@@ -245,6 +245,7 @@ Status JobTransports::exchange_endpoints(const npushmem_memory& slice, std::span
     for (const auto& named : named_) {
         auto endpoint = endpoint_of(named, slice);
         if (!endpoint.ok()) return endpoint.status();
+        ids_.push_back(endpoint.value().transport);
         mine.push_back(std::move(endpoint).value());
     }
     const Bytes packed = pack_endpoints(mine);
@@ -269,12 +270,8 @@ bool JobTransports::reads_endpoints_in(const HostMemory& memory) const {
     return peer_addresses_.gathered().view().data() == memory.published(HostMemory::Publication::endpoint_rows).data();
 }
 
-std::uint64_t JobTransports::id_of(int transport) const {
-    return hash_bytes(named_[static_cast<std::size_t>(transport)].name);
-}
-
 npushmem_peer JobTransports::peer_of(int transport, int pe) const {
-    return peer_at(pe, peer_addresses_.address(id_of(transport), pe));
+    return peer_at(pe, peer_addresses_.address(ids_[static_cast<std::size_t>(transport)], pe));
 }
 
 npushmem_peer JobTransports::peer_at(int pe, std::span<const std::byte> address) const {
@@ -295,8 +292,9 @@ Status JobTransports::build_map(WaitServices& waiting, Duration timeout) {
     auto built = TransportMap::build(named_, job_.layout(), job_.my_pe(), peer);
     if (!built.ok()) return built.status();
     map_ = std::make_unique<TransportMap>(std::move(built).value());
-    const PeerDirectory directory{
-        peer, [this](int transport, int pe) { return peer_addresses_.handle(id_of(transport), pe); }};
+    const PeerDirectory directory{peer, [this](int transport, int pe) {
+                                      return peer_addresses_.handle(ids_[static_cast<std::size_t>(transport)], pe);
+                                  }};
     remote_peers_ = std::make_unique<RemotePeers>(named_, *map_, directory, waiting.transport_waiter, timeout);
     remote_ = std::make_unique<RemoteAccess>(*remote_peers_);
     std::vector<NamedTransport> pinning;

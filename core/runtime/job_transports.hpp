@@ -131,7 +131,6 @@ private:
     };
     // Collective: the maxima over the paths between two hosts.
     Result<PathCost> cost_between_hosts(Transport& transport) const;
-    [[nodiscard]] std::uint64_t id_of(int transport) const;
 
     const JobMembership& job_;
     std::vector<OwnedTransport> transports_;
@@ -140,6 +139,7 @@ private:
     std::string candidates_text_;         // RemoteCandidates::text
     JobLiveness* liveness_ = nullptr;     // from build_map on
     std::vector<std::uint64_t> regions_;  // of the own slice, per transport
+    std::vector<std::uint64_t> ids_;      // EndpointRecord::transport, per transport
     PeerAddressTable peer_addresses_;
     std::unique_ptr<TransportMap> map_;
     std::unique_ptr<RemotePeers> remote_peers_;

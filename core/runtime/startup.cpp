@@ -346,7 +346,7 @@ Status Startup::make_world() {
     MappedSlices& slices = *parts_.slices;
     RemoteAccess& remote = parts_.transports->remote();
     WaitServices& waiting = *parts_.waiting;
-    const double pes_per_core = max_pes_per_core(job.records());
+    const double pes_per_core = max_pes_per_core(job.records(), job.npes());
     const std::uint64_t sample_every = settings().stats ? static_cast<std::uint64_t>(settings().stats_every) : 0;
     const auto slice_of = [&slices](int pe) { return slices.slice_of(pe); };
     const auto report_lost = [&liveness = waiting.liveness](int pe) {

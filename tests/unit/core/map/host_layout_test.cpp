@@ -37,6 +37,20 @@ TEST(HostLayout, NumbersHostsByTheirLowestPe) {
     EXPECT_FALSE(layout.even());
 }
 
+TEST(HostLayout, OfOneHostEqualsThatOfEqualIdentities) {
+    const HostLayout layout = HostLayout::of_one_host(3);
+    const HostLayout expected = layout_of({7, 7, 7});
+    EXPECT_EQ(layout.npes(), expected.npes());
+    EXPECT_EQ(layout.hosts(), expected.hosts());
+    EXPECT_EQ(layout.distribution(), expected.distribution());
+    EXPECT_EQ(layout.even(), expected.even());
+    EXPECT_EQ(pes_of(layout, 0), pes_of(expected, 0));
+    for (int pe = 0; pe < 3; ++pe) {
+        EXPECT_EQ(layout.host_of(pe), expected.host_of(pe)) << pe;
+        EXPECT_EQ(layout.local_index(pe), expected.local_index(pe)) << pe;
+    }
+}
+
 TEST(HostLayout, EveryPartOfTheIdentityCounts) {
     std::vector<npushmem_host_id> identities(5, on_host(0));
     identities[1].machine = 2;

@@ -420,7 +420,6 @@ PeRecords on_one_machine(const std::vector<Container>& containers) {
     PeRecords all;
     for (std::size_t i = 0; i < containers.size(); ++i)
         for (std::size_t pe = 0; pe < containers[i].pes; ++pe) {
-            all.pes.emplace_back();
             CommonRecord& common = all.common.emplace_back();
             common.process_space = i;
             common.facts.cpu_quota = containers[i].quota;
@@ -431,7 +430,8 @@ PeRecords on_one_machine(const std::vector<Container>& containers) {
 
 TEST(PesPerCore, AreThoseOfTheMostCrowdedContainerOrOfTheMachine) {
     const auto most = [](const std::vector<Container>& containers) {
-        return max_pes_per_core(on_one_machine(containers));
+        const PeRecords records = on_one_machine(containers);
+        return max_pes_per_core(records, static_cast<int>(records.common.size()));
     };
     EXPECT_DOUBLE_EQ(most({{2, 0b0011, 0}, {2, 0b0011, 0}}), 2) << "the same CPUs";
     EXPECT_DOUBLE_EQ(most({{2, 0b0011, 0}, {2, 0b1100, 0}}), 1) << "CPUs of their own";
@@ -441,7 +441,7 @@ TEST(PesPerCore, AreThoseOfTheMostCrowdedContainerOrOfTheMachine) {
     EXPECT_DOUBLE_EQ(most({{8, 0b11, 0}, {1, ~0b11ULL, 0}}), 4) << "few CPUs and many";
     PeRecords apart = on_one_machine({{2, 0b0011, 0}, {2, 0b0011, 0}});
     for (const std::size_t pe : {2, 3}) apart.common[pe].host.machine = 2;
-    EXPECT_DOUBLE_EQ(max_pes_per_core(apart), 1) << "two machines";
+    EXPECT_DOUBLE_EQ(max_pes_per_core(apart, 4), 1) << "two machines";
 }
 
 }  // namespace
