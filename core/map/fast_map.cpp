@@ -28,12 +28,21 @@ __attribute__((target("avx512f"), always_inline)) inline void copy_four_lines(st
     _mm512_storeu_si512(to + 192, d);
 }
 
-__attribute__((always_inline)) inline void copy_by_string(void* to, const void* from, std::size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool is_sanitized = true;  // the sanitizer does not see the accesses of an instruction for strings
+#else
+constexpr bool is_sanitized = false;
+#endif
+
+void copy_by_string(void* to, const void* from, std::size_t bytes) {
+    const auto differing = reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from);
+    constexpr std::uintptr_t place_in_line = 63;
+    if (is_sanitized || (differing & place_in_line) != 0) return copy_by_memcpy(to, from, bytes);
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
 }
 
 // The last step ends at the end of the block and may copy bytes again.
-__attribute__((target("avx512f"))) void copy_by_lines(void* to, const void* from, std::size_t bytes) {
+__attribute__((target("avx512f"))) void copy_block(void* to, const void* from, std::size_t bytes) {
     if (bytes > max_block_copy) return copy_by_string(to, from, bytes);
     auto* target = static_cast<std::byte*>(to);
     const auto* source = static_cast<const std::byte*>(from);
@@ -55,7 +64,7 @@ bool has_full_speed_lines() {
 
 BlockCopy choose_block_copy() {
 #if defined(__x86_64__)
-    if (has_full_speed_lines()) return copy_by_lines;
+    if (has_full_speed_lines()) return copy_block;
 #endif
     return copy_by_memcpy;
 }

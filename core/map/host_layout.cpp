@@ -53,7 +53,7 @@ HostLayout::HostLayout(std::span<const npushmem_host_id> identity_of_pe)
         distribution_ = Distribution::round_robin;
     }
     if (distribution_ != Distribution::other) {
-        host_of_ = {};
+        host_of_ = std::vector<int>();  // frees it
         return;
     }
     pes_of_.resize(pes_on.size());

@@ -111,7 +111,8 @@ namespace {
 
 // Size of a piece: bounds how long another thread's write waits and how much memory exists twice.
 constexpr std::uint64_t piece_bytes = 4ULL << 20;
-// Above this size the kernel reports which pages exist; below, reading all of them is faster.
+// Above this size the kernel reports which pages and which parts of the file exist; below, reading all of them is
+// faster.
 constexpr std::uint64_t scan_threshold = 256ULL << 10;
 // Runs of pages with smaller gaps are committed as one.
 constexpr std::uint64_t small_gap = 64ULL << 10;
@@ -256,7 +257,8 @@ bool SymmetricGlobals::restore_piece(const Range& piece) {
     const auto first = static_cast<off_t>(backing_.offset + piece.offset);
     const off_t end = first + static_cast<off_t>(piece.size);
     bool whole = true;
-    // A search for holes locks the file, and all PEs of a host restore their variables at once.
+    // A search for holes locks the file, and all PEs of a host restore their variables at once. Small pieces are read
+    // whole.
     const bool skips_holes = piece.size > scan_threshold;
     for (off_t from = first; whole && from < end;) {
         const off_t data = skips_holes ? syscall(SYS_lseek, backing_.descriptor, from, SEEK_DATA) : -1;
@@ -265,7 +267,7 @@ bool SymmetricGlobals::restore_piece(const Range& piece) {
         if (from >= end) break;
         const off_t hole =
             data < 0 ? end : std::min<off_t>(end, syscall(SYS_lseek, backing_.descriptor, from, SEEK_HOLE));
-        // All faults at once. Linux before 5.14 refuses this, and the pages come one by one.
+        // This call makes all pages at once. Linux before 5.14 refuses it; then pread makes them one by one.
         syscall(SYS_madvise, static_cast<std::byte*>(copy) + (from - first), static_cast<std::size_t>(hole - from),
                 MADV_POPULATE_WRITE);
         while (whole && from < hole) {

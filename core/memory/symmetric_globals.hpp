@@ -6,7 +6,8 @@
 //     executable of this PE   | code | constants | variables |          the same pages
 //     slice of this PE        | control | heap | teams | variables |    at two addresses
 //
-// Untouched pages stay untouched. After restoration the variables keep their values, in memory of this process alone.
+// Sharing touches no untouched page, and neither does the restoration of more than 256 KiB. After restoration the
+// variables keep their values, in memory of this process alone.
 #pragma once
 
 #include <csignal>

@@ -40,7 +40,7 @@ Status JobMembership::exchange_records(const Settings& settings, const StaticVar
     spaces_ = std::move(spaces).value();
     layout_ = layout_of(records_);
     pes_ = PeTable(records_);
-    records_.pes = {};
+    records_.pes = std::vector<PeRecord>();  // frees it, before the start gathers more
     return {};
 }
 

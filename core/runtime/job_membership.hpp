@@ -34,7 +34,7 @@ public:
     [[nodiscard]] int my_pe() const { return my_pe_; }
     [[nodiscard]] int npes() const { return npes_; }
     [[nodiscard]] Bootstrap& bootstrap() const { return *bootstrap_; }
-    // Until the end of the start; empty afterwards. pes() has what its `pes` had.
+    // Its `common` is valid until the end of the start. Its `pes` is empty: pes() has the processes.
     [[nodiscard]] const PeRecords& records() const { return records_; }
     void discard_records() { records_ = {}; }
     [[nodiscard]] const PeTable& pes() const { return pes_; }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -114,6 +115,10 @@ TEST_F(SymmetricGlobalsTest, LeavesUntouchedPagesAlone) {
     ASSERT_TRUE(data->restore_private().ok());
     for (std::uint64_t at = 0; at < bytes; at += 64 * one_mib) EXPECT_EQ(variables[at + 5 * page_size], std::byte{1});
     EXPECT_LE(bytes_in_file(), 2 * one_mib) << "looking for what to give back fills no holes";
+    std::vector<unsigned char> resident(bytes / page_size);
+    ASSERT_EQ(mincore(variables, bytes, resident.data()), 0);
+    EXPECT_LE(std::ranges::count_if(resident, [](unsigned char each) { return (each & 1U) != 0; }), 64)
+        << "pages of a private copy";
 }
 
 TEST_F(SymmetricGlobalsTest, ChangesNothingWithoutMemory) {
