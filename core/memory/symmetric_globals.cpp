@@ -146,6 +146,19 @@ bool read_page_states(const std::byte* begin, std::uint64_t pages, std::vector<s
     return got == wanted;
 }
 
+struct FileRun {
+    off_t begin;
+    off_t end;
+};
+
+// Returns the next data of a file in [from, end), empty at `end` if there are only holes. Async-signal-safe.
+FileRun next_data(int descriptor, off_t from, off_t end) {
+    const off_t data = syscall(SYS_lseek, descriptor, from, SEEK_DATA);
+    if (data < 0 && errno != ENXIO) return {from, end};  // a file system without this support: everything is data
+    if (data < 0 || data >= end) return {end, end};
+    return {data, std::min<off_t>(end, syscall(SYS_lseek, descriptor, data, SEEK_HOLE))};
+}
+
 void append(std::vector<Range>& runs, const Range& range) {
     if (!runs.empty() && runs.back().end() == range.offset)
         runs.back().size += range.size;
@@ -261,18 +274,14 @@ bool SymmetricGlobals::restore_piece(const Range& piece) {
     // whole.
     const bool skips_holes = piece.size > scan_threshold;
     for (off_t from = first; whole && from < end;) {
-        const off_t data = skips_holes ? syscall(SYS_lseek, backing_.descriptor, from, SEEK_DATA) : -1;
-        if (skips_holes && data < 0 && errno == ENXIO) break;  // only holes
-        from = data < 0 ? from : data;                         // a file system without this support: everything is data
-        if (from >= end) break;
-        const off_t hole =
-            data < 0 ? end : std::min<off_t>(end, syscall(SYS_lseek, backing_.descriptor, from, SEEK_HOLE));
+        const FileRun data = skips_holes ? next_data(backing_.descriptor, from, end) : FileRun{from, end};
+        from = data.begin;
         // This call makes all pages at once. Linux before 5.14 refuses it; then pread makes them one by one.
-        syscall(SYS_madvise, static_cast<std::byte*>(copy) + (from - first), static_cast<std::size_t>(hole - from),
+        syscall(SYS_madvise, static_cast<std::byte*>(copy) + (from - first), static_cast<std::size_t>(data.end - from),
                 MADV_POPULATE_WRITE);
-        while (whole && from < hole) {
+        while (whole && from < data.end) {
             const long got = syscall(SYS_pread64, backing_.descriptor, static_cast<std::byte*>(copy) + (from - first),
-                                     static_cast<std::size_t>(hole - from), from);
+                                     static_cast<std::size_t>(data.end - from), from);
             if (got > 0) from += got;
             whole = got > 0 || (got < 0 && errno == EINTR);
         }

@@ -271,7 +271,7 @@ bool JobTransports::reads_endpoints_in(const HostMemory& memory) const {
 }
 
 npushmem_peer JobTransports::peer_of(int transport, int pe) const {
-    return peer_at(pe, peer_addresses_.address(ids_[static_cast<std::size_t>(transport)], pe));
+    return peer_at(pe, peer_addresses_.address(id_of(transport), pe));
 }
 
 npushmem_peer JobTransports::peer_at(int pe, std::span<const std::byte> address) const {
@@ -292,9 +292,8 @@ Status JobTransports::build_map(WaitServices& waiting, Duration timeout) {
     auto built = TransportMap::build(named_, job_.layout(), job_.my_pe(), peer);
     if (!built.ok()) return built.status();
     map_ = std::make_unique<TransportMap>(std::move(built).value());
-    const PeerDirectory directory{peer, [this](int transport, int pe) {
-                                      return peer_addresses_.handle(ids_[static_cast<std::size_t>(transport)], pe);
-                                  }};
+    const PeerDirectory directory{
+        peer, [this](int transport, int pe) { return peer_addresses_.handle(id_of(transport), pe); }};
     remote_peers_ = std::make_unique<RemotePeers>(named_, *map_, directory, waiting.transport_waiter, timeout);
     remote_ = std::make_unique<RemoteAccess>(*remote_peers_);
     std::vector<NamedTransport> pinning;

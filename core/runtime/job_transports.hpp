@@ -131,6 +131,7 @@ private:
     };
     // Collective: the maxima over the paths between two hosts.
     Result<PathCost> cost_between_hosts(Transport& transport) const;
+    [[nodiscard]] std::uint64_t id_of(int transport) const { return ids_[static_cast<std::size_t>(transport)]; }
 
     const JobMembership& job_;
     std::vector<OwnedTransport> transports_;

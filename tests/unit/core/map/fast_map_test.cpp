@@ -12,6 +12,12 @@ namespace npushmem {
 
 namespace {
 
+std::vector<std::uint8_t> sample_bytes(std::size_t count) {
+    std::vector<std::uint8_t> bytes(count);
+    for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::uint8_t>(i * 131 + i / 251);
+    return bytes;
+}
+
 TEST(BlockCopy, IsSelectedForItsSizesOnly) {
     for (const std::size_t bytes : {1024, 1025, 16384, 1 << 20, 3 << 19, 2 << 20})
         EXPECT_TRUE(suits_block_copy(bytes)) << bytes;
@@ -24,8 +30,7 @@ TEST(BlockCopy, IsSelectedForItsSizesOnly) {
 TEST(BlockCopy, CopiesTheBlockAndNothingElse) {
     const BlockCopy copy = choose_block_copy();
     constexpr std::size_t margin = 64;
-    std::vector<std::uint8_t> source(max_string_copy + 2 * margin);
-    for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::uint8_t>(i * 131 + i / 251);
+    const std::vector<std::uint8_t> source = sample_bytes(max_string_copy + 2 * margin);
     for (const std::size_t bytes :
          {1024, 1025, 1087, 1279, 1280, 1281, 2048, 3000, 4096, 8191, 16383, 16384, 1 << 20, (2 << 20) - 1, 2 << 20})
         for (const std::size_t from : {0, 1, 8, 63})
@@ -42,8 +47,7 @@ TEST(BlockCopy, CopiesTheBlockAndNothingElse) {
 TEST(CopyLarge, CopiesTheBlockAndNothingElse) {
     constexpr std::size_t margin = 64;
     for (const std::size_t bytes : {min_string_copy, max_string_copy - 1, max_string_copy, max_string_copy + 1}) {
-        std::vector<std::uint8_t> source(bytes);
-        for (std::size_t i = 0; i < bytes; ++i) source[i] = static_cast<std::uint8_t>(i * 131 + i / 251);
+        const std::vector<std::uint8_t> source = sample_bytes(bytes);
         std::vector<std::uint8_t> target(bytes + 2 * margin, 0xee);
         copy_large(target.data() + margin, source.data(), bytes);
         std::vector<std::uint8_t> expected(target.size(), 0xee);
