@@ -108,11 +108,15 @@ void test_late_pe(Checker& check, const Job& job) {
     for (const std::int64_t capacity : {std::int64_t{NPUSHMEMX_MOE_FIXED_SLOTS}, std::int64_t{job.npes}}) {
         Case c = ring_case(job);
         c.config.capacity = capacity;
+        // The short timeout is that of the late call alone: on a loaded machine a dispatch may take longer.
+        LayoutLayer patient(check, c, job.me);
         c.config.timeout_ns = job.me == 0 ? 20'000'000 : 0;
         LayoutLayer layer(check, c, job.me);
-        if (!layer.open()) return;
-        gradients_in_a_ring(check, job, layer.handle(), 1);
-        npushmem_barrier_all();
+        if (!patient.open() || !layer.open()) return;
+        gradients_in_a_ring(check, job, patient.handle(), 1);
+        npushmemx_moe_layout_t* layout = nullptr;
+        check.equal("get_layout", 0, npushmemx_moe_get_layout(patient.handle(), &layout));
+        check.equal("set_layout", 0, npushmemx_moe_set_layout(layer.handle(), layout));
         const float in = 1;
         const std::vector<float> rows(static_cast<std::size_t>(job.npes));
         std::vector<float> grad_rows(rows.size());
@@ -127,6 +131,7 @@ void test_late_pe(Checker& check, const Job& job) {
         check.failed_with("late", NPUSHMEM_E_TIMEOUT, {"rank 0"});
         if (job.me == 0) npushmem_long_p(&given_up, 1, job.npes - 1);
         check.equal("reset", 0, npushmemx_moe_reset(layer.handle()));
+        npushmemx_moe_layout_destroy(layout);
         given_up = 0;
         npushmem_barrier_all();
     }
