@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <tuple>
 
 #include "core/base/hash.hpp"
@@ -309,7 +311,30 @@ void warn_missing_devices(Machine& machine) {
         "no PCI device is visible: a container may hide /sys/bus/pci; distances to NICs are unknown");
 }
 
+// While it exists, hwloc loads no plugins. It otherwise loads all with the first topology (on Debian with OpenCL, X,
+// libxml2 and ICU), before set_filters can exclude any. hwloc offers only an environment variable for this.
+class PluginsDisabled {
+public:
+    PluginsDisabled() {
+        for (const char* chosen : {variable, "HWLOC_XMLFILE"}) {
+            if (std::getenv(chosen) != nullptr) return;  // the user has chosen plugins, or a file that may need one
+        }
+        disabled_ = ::setenv(variable, "", 1) == 0;
+    }
+    ~PluginsDisabled() {
+        if (disabled_) ::unsetenv(variable);
+    }
+    PluginsDisabled(const PluginsDisabled&) = delete;
+    PluginsDisabled& operator=(const PluginsDisabled&) = delete;
+
+private:
+    static constexpr const char* variable = "HWLOC_PLUGINS_PATH";
+    bool disabled_ = false;
+};
+
 Result<Topology> load_this_machine(Detail detail) {
+    std::optional<PluginsDisabled> disabled;
+    if (detail == Detail::cpus) disabled.emplace();
     auto topology = make_topology(detail);
     if (topology.ok() && hwloc_topology_load(topology.value().get()) != 0)
         return Status{Code::system, fmt::format("hwloc cannot discover this machine: {}", std::strerror(errno))};

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <unistd.h>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -208,6 +209,37 @@ TEST(Discover, LeavesDevicesOutWhenAsked) {
     EXPECT_FALSE(machine.value().devices_known);
     EXPECT_THAT(machine.value().pci, IsEmpty());
     EXPECT_GE(cpu_count(machine.value()), 1u);
+}
+
+// hwloc reports each plugin that it finds.
+class HwlocPlugins : public testing::Test {
+protected:
+    HwlocPlugins() { ::setenv("HWLOC_PLUGINS_VERBOSE", "1", 1); }
+    ~HwlocPlugins() override {
+        for (const char* name : {"HWLOC_PLUGINS_VERBOSE", path}) ::unsetenv(name);
+    }
+
+    static std::string report_of(Detail detail) {
+        testing::internal::CaptureStderr();
+        const auto machine = discover(detail);
+        std::string report = testing::internal::GetCapturedStderr();
+        EXPECT_TRUE(machine.ok()) << machine.status().message();
+        return report;
+    }
+
+    static constexpr const char* path = "HWLOC_PLUGINS_PATH";
+};
+
+TEST_F(HwlocPlugins, AreNotLoadedForProcessors) {
+    EXPECT_THAT(report_of(Detail::cpus), Not(HasSubstr("dlforeach found")));
+    EXPECT_EQ(std::getenv(path), nullptr);
+}
+
+TEST_F(HwlocPlugins, AreThoseThatTheUserChose) {
+    ::setenv(path, "/nonexistent/plugins", 1);
+    if (report_of(Detail::devices).empty()) GTEST_SKIP() << "this hwloc supports no plugins";
+    EXPECT_THAT(report_of(Detail::cpus), HasSubstr("/nonexistent/plugins"));
+    EXPECT_STREQ(std::getenv(path), "/nonexistent/plugins");
 }
 
 TEST(MachineOf, ReadsThisMachineWithoutAFile) {
