@@ -4,9 +4,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 #include <vector>
+
+#include "core/base/hash.hpp"
 
 namespace npushmem {
 
@@ -48,6 +51,17 @@ HeapRecord record_for(HeapCall call, std::uint64_t bytes, const void* object, co
     record.offset = offset.ok() ? offset.value() : 0;
     record.address = offset.ok() ? 0 : reinterpret_cast<std::uintptr_t>(object);
     return record;
+}
+
+// Of all that the PEs compare, mixed as in MurmurHash3: the differences between the hashes of similar records could
+// cancel in a sum.
+std::uint64_t digest_of(const HeapRecord& record) {
+    auto digest = fnv1a<std::uint64_t>(
+        std::array<std::uint64_t, 7>{record.sequence, record.call, static_cast<std::uint32_t>(record.code),
+                                     record.bytes, record.alignment, record.offset, record.result});
+    for (const std::uint64_t factor : {0xff51afd7ed558ccdU, 0xc4ceb9fe1a85ec53U})
+        digest = (digest ^ digest >> 33) * factor;
+    return digest ^ digest >> 33;
 }
 
 bool same_call(const HeapRecord& a, const HeapRecord& b) {
@@ -105,8 +119,17 @@ std::optional<std::uint64_t> CollectiveHeap::largest_size(const HeapRecord& mine
 Status CollectiveHeap::agree(HeapRecord& record, const Status& own) {
     record.sequence = peers_.next_barrier();
     record.code = static_cast<std::int32_t>(own.code());
-    heap_.control().heap[record.sequence % 2] = record;
+    const unsigned parity = record.sequence % 2;
+    heap_.control().heap[parity] = record;
+    CallSums* const sums = peers_.sums();
+    const std::uint64_t digest = digest_of(record);
+    if (sums != nullptr) sums->add(parity, digest);
     if (Status done = peers_.heap_barrier(); !done.ok()) return done;
+    if (sums != nullptr) {
+        const auto equal = sums->show_equal(parity, digest);
+        if (!equal.ok()) return equal.status();
+        if (equal.value()) return own;
+    }
     Status compared = compare(record);
     // The PE that failed knows the cause better than its code states. A difference from the other PEs explains most
     // failures, but not a pointer that names no object.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The collective symmetric heap: all PEs make every call with equal arguments, and it takes effect on all PEs or on
 // none. Only the death of a PE may leave the heaps of the others different. Each PE does its
-// part, publishes a record of it in its control block, enters a barrier, and compares the records.
+// part, publishes a record of it in its control block, enters a barrier, and compares the records. Where there are many
+// PEs, it does so only if their sums show a difference (CallSums).
 #pragma once
 
 #include <functional>
@@ -34,6 +35,8 @@ public:
     [[nodiscard]] virtual std::uint64_t next_barrier() const = 0;
     // Returns a PE's record of the given parity, as published before the last barrier.
     virtual Result<HeapRecord> record_of(int pe, unsigned parity) = 0;
+    // Null: few PEs, or not those of the whole job. They compare their records after each call.
+    [[nodiscard]] virtual CallSums* sums() { return nullptr; }
 };
 
 // Whether different sizes on the PEs are a failure, or each PE allocates the largest of them.

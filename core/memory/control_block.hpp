@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The first page of every PE's slice: the PE's identity, its state and its last symmetric heap calls. Only its PE
-// writes it (except some of the counts, the turns, `ended`, `awaited` and `departures`); all PEs read it. Words that
-// are written at the same time share a cache line of their own.
+// writes it (except some of the counts, the turns, `ended`, `awaited`, `call_sums` and `departures`); all PEs read it.
+// Words that are written at the same time share a cache line of their own.
 //
 // clang-format off
 //   byte   0  identity    magic, version, sizes, PE, process       written once, before the first barrier
@@ -14,7 +14,9 @@
 //        448  checking    the PE's kernels with NPUSHMEM_NPU_CHECK=1
 //        512  progress    the PE's collective calls and long waits   see WaitRecord
 //        704  awaited     what a sleeping wait_until waits for      see AwaitedBytes
-//        768  departures  PEs of other hosts that have finalized    written by other PEs, acquire load
+//        768  call_sums   of the first PE of each host: what its    written by the PEs of its host, relaxed
+//                         PEs add for their symmetric heap calls
+//        832  departures  PEs of other hosts that have finalized    written by other PEs, acquire load
 //                         or died
 // clang-format on
 #pragma once
@@ -26,6 +28,7 @@
 #include "core/base/awaited_bytes.hpp"
 #include "core/base/liveness.hpp"
 #include "core/base/shared_segment.hpp"
+#include "core/memory/call_sums.hpp"
 #include "core/memory/wait_record.hpp"
 
 namespace npushmem {
@@ -59,7 +62,7 @@ struct BarrierCounters {
 static_assert(sizeof(BarrierCounters) == 192);
 
 inline constexpr std::uint64_t control_magic = 0x304d48535550'4eULL;  // "NPUSHM0", little endian
-inline constexpr std::uint32_t control_version = 6;
+inline constexpr std::uint32_t control_version = 7;
 inline constexpr std::uint64_t control_bytes = 4096;
 
 enum class PeState : std::uint32_t { starting = 0, running = 1, finalized = 2 };
@@ -114,7 +117,7 @@ private:
 
 // PEs whose numbers differ by a multiple of this share a slot, which holds the last departure of a PE that has
 // finalized, or a death until this PE has read it.
-inline constexpr std::size_t departure_slots = (control_bytes - 768) / sizeof(std::uint64_t);
+inline constexpr std::size_t departure_slots = (control_bytes - 832) / sizeof(std::uint64_t);
 
 constexpr std::size_t departure_slot(int pe) { return static_cast<std::size_t>(pe) % departure_slots; }
 
@@ -176,6 +179,8 @@ struct ControlBlock {
 
     AwaitedBytes awaited;
 
+    alignas(64) CallSums::Words call_sums;
+
     // Each is a packed Departure, or 0. A PE of another host writes its slot over the network, because this PE cannot
     // read that PE's state. Other PEs write the slots of the dead; this PE clears these when it has read them.
     alignas(64) std::atomic<std::uint64_t> departures[departure_slots];
@@ -189,7 +194,8 @@ static_assert(offsetof(ControlBlock, counts) == 256);
 static_assert(offsetof(ControlBlock, checking) == 448);
 static_assert(offsetof(ControlBlock, progress) == 512);
 static_assert(offsetof(ControlBlock, awaited) == awaited_bytes_offset);
-static_assert(offsetof(ControlBlock, departures) == 768);
+static_assert(offsetof(ControlBlock, call_sums) == 768);
+static_assert(offsetof(ControlBlock, departures) == 832);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 }  // namespace npushmem

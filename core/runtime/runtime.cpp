@@ -38,6 +38,18 @@ Status WorldSynchronization::barrier_all(std::string_view text) {
     return choice.ok() ? barrier_all(choice.value().plan) : choice.status();
 }
 
+WorldHeapPeers::WorldHeapPeers(const JobMembership& job, const MappedSlices& slices, RemoteAccess& remote,
+                               WorldSynchronization& synchronization, TeamTable& teams)
+    : job_(job), slices_(slices), remote_(remote), synchronization_(synchronization), teams_(teams) {
+    if (job.npes() <= max_compared) return;
+    const HostLayout& layout = job.layout();
+    std::vector<int> pes;
+    for (int host = 0; host < layout.hosts(); ++host) pes.push_back(layout.pes_of(host).count);
+    sums_ = std::make_unique<CallSums>(slices.control_of(job.local_pes().at(0))->call_sums,
+                                       static_cast<std::size_t>(layout.host_of(job.my_pe())), std::move(pes),
+                                       [this](std::size_t host, unsigned parity) { return sum_of_host(host, parity); });
+}
+
 Status WorldHeapPeers::heap_barrier() {
     Team& living = teams_.living();
     if (&living == &teams_.world())
@@ -54,6 +66,15 @@ Result<HeapRecord> WorldHeapPeers::record_of(int pe, unsigned parity) {
     }
     Status fetched = remote_.get(pe, offset, &record, sizeof record, RemoteAccess::Completion::local);
     return fetched.ok() ? Result<HeapRecord>(record) : Result<HeapRecord>(fetched);
+}
+
+// The sums of other hosts are in memory that this PE cannot map.
+Result<std::uint64_t> WorldHeapPeers::sum_of_host(std::size_t host, unsigned parity) {
+    const std::uint64_t offset = offsetof(ControlBlock, call_sums) + parity * sizeof(std::uint64_t);
+    const int first = job_.layout().pes_of(static_cast<int>(host)).at(0);
+    std::uint64_t sum = 0;
+    Status fetched = remote_.get(first, offset, &sum, sizeof sum, RemoteAccess::Completion::local);
+    return fetched.ok() ? Result<std::uint64_t>(sum) : Result<std::uint64_t>(fetched);
 }
 
 RuntimeParts::~RuntimeParts() {

@@ -63,8 +63,7 @@ class WorldHeapPeers final : public HeapPeers {
 public:
     // All outlive this.
     WorldHeapPeers(const JobMembership& job, const MappedSlices& slices, RemoteAccess& remote,
-                   WorldSynchronization& synchronization, TeamTable& teams)
-        : job_(job), slices_(slices), remote_(remote), synchronization_(synchronization), teams_(teams) {}
+                   WorldSynchronization& synchronization, TeamTable& teams);
 
     [[nodiscard]] int my_pe() const override { return job_.my_pe(); }
     [[nodiscard]] PeRange pes() const override { return teams_.living().members().range(); }
@@ -75,13 +74,20 @@ public:
         return (teams_.living_generation() << 48) + teams_.living().barrier().barriers() + 1;
     }
     Result<HeapRecord> record_of(int pe, unsigned parity) override;
+    [[nodiscard]] CallSums* sums() override { return teams_.living_generation() == 0 ? sums_.get() : nullptr; }
 
 private:
+    // Up to this many PEs read each other's records sooner than they add to a sum.
+    static constexpr int max_compared = 8;
+
+    Result<std::uint64_t> sum_of_host(std::size_t host, unsigned parity);
+
     const JobMembership& job_;
     const MappedSlices& slices_;
     RemoteAccess& remote_;
     WorldSynchronization& synchronization_;
     TeamTable& teams_;
+    std::unique_ptr<CallSums> sums_;  // null: the PEs compare their records
 };
 
 // The parts of a runtime, in the order in which start-up creates them. They are destroyed in reverse, also after a

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <thread>
+#include <utility>
 
 #include "tests/unit/core/memory/thread_peers.hpp"
 
@@ -29,7 +30,7 @@ struct Pe {
     ThreadPeers& peers;
 };
 
-void run_pes(int npes, const std::function<void(Pe&)>& body) {
+void run_pes_that(bool use_sums, int npes, const std::function<void(Pe&)>& body) {
     auto memory = HostMemory::create(slice, npes, "");
     ASSERT_TRUE(memory.ok()) << memory.status().message();
     std::barrier barrier(npes);
@@ -39,10 +40,19 @@ void run_pes(int npes, const std::function<void(Pe&)>& body) {
             auto symmetric = SymmetricHeap::create(memory.value(), pe, slice);
             ASSERT_TRUE(symmetric.ok());
             ThreadPeers peers(memory.value(), barrier, pe, npes);
+            if (use_sums) peers.use_sums();
             CollectiveHeap heap(symmetric.value(), peers);
             Pe one{pe, symmetric.value(), heap, peers};
             body(one);
         });
+    }
+}
+
+// As in jobs of few PEs, then as in those of many.
+void run_pes(int npes, const std::function<void(Pe&)>& body) {
+    for (const bool use_sums : {false, true}) {
+        SCOPED_TRACE(use_sums ? "with sums" : "with records");
+        run_pes_that(use_sums, npes, body);
     }
 }
 
@@ -69,6 +79,30 @@ TEST(CollectiveHeap, RefusesToFreeOrResizeARegisteredBuffer) {
         }
         pe.heap.set_buffer(offset, false);
         EXPECT_TRUE(pe.heap.free(object).ok());
+    });
+}
+
+// A difference makes the PEs read all records, also the PE that made no call when it next makes one.
+TEST(CollectiveHeap, SumsSpareTheRecordsOfEqualCalls) {
+    run_pes_that(true, 3, [](Pe& pe) {
+        const auto call = [&pe] {
+            EXPECT_TRUE(pe.heap.allocate(HeapCall::malloc, 64, 64).ok());
+            return std::exchange(pe.peers.records_read, 0);
+        };
+        for (int calls = 0; calls < 5; ++calls) EXPECT_EQ(call(), 0);
+        EXPECT_FALSE(pe.heap.allocate(HeapCall::malloc, 64 + static_cast<unsigned>(pe.number), 64).ok());
+        EXPECT_GT(std::exchange(pe.peers.records_read, 0), 0);
+        for (int calls = 0; calls < 5; ++calls) EXPECT_EQ(call(), 0);
+        const bool misses_a_call = pe.number == 2;
+        if (misses_a_call) {
+            ASSERT_TRUE(pe.peers.heap_barrier().ok());
+        } else {
+            EXPECT_FALSE(pe.heap.allocate(HeapCall::malloc, 64, 64).ok());
+            EXPECT_GT(std::exchange(pe.peers.records_read, 0), 0);
+        }
+        EXPECT_EQ(call(), 0) << "the sum of the other parity";
+        EXPECT_EQ(call() > 0, misses_a_call);
+        for (int calls = 0; calls < 5; ++calls) EXPECT_EQ(call(), 0);
     });
 }
 
