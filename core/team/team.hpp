@@ -25,7 +25,7 @@ namespace npushmem {
 // same offset in every PE's slice.
 //
 //     offset 0                                        of a slot, all zero when a team begins
-//     | barrier state, for a team of all PEs | departed, entered | split_record 0 | split_record 1 | counts |
+//     | barrier state, for a team of all PEs | departed, entered | counts |
 //       workspace of the collectives | lines | ring | shrink_record 0 | shrink_record 1 |
 //       in a job of several hosts: host sync | leader exchange |
 //
@@ -37,9 +37,8 @@ inline constexpr int max_teams = 256;  // at a time, including the predefined on
 // The free slots, one bit each.
 using TeamSlotSet = std::array<std::uint64_t, max_teams / 64>;
 
-// The message of a member to the others while they split a team. Its PE writes it before a barrier, and all read it
-// after the barrier. Two records alternate, so that none is overwritten while another PE reads it.
-struct alignas(64) SplitRecord {
+// The message of a member to the others while they split a team.
+struct SplitRecord {
     std::uint64_t arguments[3];  // of the call: equal on all members
     TeamSlotSet free;
     std::uint32_t claim;   // a SlotClaim. First: whether this PE wants a team; then: whether it got the chosen slots
@@ -64,10 +63,7 @@ public:
     [[nodiscard]] std::uint64_t barrier_state() const { return offset_; }
     [[nodiscard]] std::uint64_t departed() const { return offset_ + state_bytes_; }
     [[nodiscard]] std::uint64_t entered() const { return departed() + sizeof(std::uint64_t); }
-    [[nodiscard]] std::uint64_t split_record(unsigned half) const {
-        return departed() + 64 + half * sizeof(SplitRecord);
-    }
-    [[nodiscard]] std::uint64_t counts() const { return split_record(2); }
+    [[nodiscard]] std::uint64_t counts() const { return departed() + 64; }
     [[nodiscard]] std::uint64_t workspace() const { return counts() + sizeof(BarrierCounters); }
     [[nodiscard]] std::uint64_t lines() const { return workspace() + coll::Workspace::bytes; }
     [[nodiscard]] std::uint64_t ring() const { return lines() + coll::CacheLineExchange::bytes; }
@@ -106,8 +102,6 @@ public:
     [[nodiscard]] const TeamLayout& layout() const { return layout_; }
     [[nodiscard]] TeamBarrier& barrier() { return barrier_; }
     [[nodiscard]] CollectiveCalls& calls() { return calls_; }
-    // Returns which of the two split records is next.
-    unsigned next_split_record() { return split_records_++ % 2; }
 
     // Returns the fast map with the team's numbering. It is empty unless the members are at equal distances in mapped
     // memory; then every operation takes the slow path, which first finds the member's PE.
@@ -179,7 +173,6 @@ private:
     std::string selected_collectives_ = "auto";
     coll::Method method_ = coll::Method::automatic;  // selected for all collectives that have it
     unsigned workspace_uses_ = 0;
-    unsigned split_records_ = 0;
 };
 
 }  // namespace npushmem

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/coll/collectives.hpp"
 #include "core/memory/symmetric_heap.hpp"
 
 namespace npushmem {
@@ -184,18 +185,8 @@ Status TeamSplit::mismatch(int member) const {
 
 Status TeamSplit::exchange(SlotClaim claim) {
     own_.claim = static_cast<std::uint32_t>(claim);
-    const std::uint64_t at = parent_.layout().split_record(parent_.next_split_record());
-    std::memcpy(parent_.mapped_address(parent_.index(), at), &own_, sizeof own_);
     all_.assign(static_cast<std::size_t>(parent_.size()), SplitRecord{});
-    Status done = parent_.sync();
-    for (int member = 0; member < parent_.size() && done.ok(); ++member) {
-        SplitRecord& record = all_[static_cast<std::size_t>(member)];
-        if (const std::byte* there = parent_.mapped_address(member, at))
-            std::memcpy(&record, there, sizeof record);
-        else
-            done = parent_.get(member, at, &record, sizeof record);
-    }
-    return done;
+    return coll::gather_small(parent_, &own_, sizeof own_, all_.data());
 }
 
 }  // namespace npushmem

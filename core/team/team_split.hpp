@@ -92,8 +92,8 @@ struct SplitRules {
     std::function<Status(const SplitArguments&)> check = {};
 };
 
-// One attempt of the parent's members to agree. Each writes its part into its split_record, all synchronise, and each
-// reads all records. For one thread.
+// One attempt of the parent's members to agree. Each gathers the records of all. For one thread, while the parent runs
+// no other collective.
 class TeamSplit {
 public:
     // All references outlive this.
