@@ -78,6 +78,13 @@ static void alltoall(long* dest, long* source, size_t count) {
 #endif
 #endif
 
+#ifndef USE_MPI
+static void allocate_and_free(long* dest, long* source, size_t count) {
+    (void)dest, (void)source;
+    SHMEM(free)(SHMEM(malloc)(count * sizeof(long)));
+}
+#endif
+
 enum { largest = 8 << 20, room_bytes = 64 << 20, batches = 12 };
 
 static void barrier(long* dest, long* source, size_t count) {
@@ -146,6 +153,9 @@ int main(int argc, char** argv) {
     if (argc > 2) fewer_calls = atol(argv[2]);
     start();
     const size_t n = (size_t)pes();
+#ifndef USE_MPI
+    if (is_first) measure_first("malloc+free", allocate_and_free, NULL, NULL);
+#endif
     const size_t room = is_first ? n * sizeof(long) : room_bytes;
     long* dest = allocate(room);
     long* source = allocate(room);
