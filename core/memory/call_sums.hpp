@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shows that all PEs made the same collective call of the heap, for jobs in which a PE must not read the record of each
-// other PE: that maps one page of each slice and takes up to 8 KiB of page tables for each, so that 256 PEs of a host
-// need seconds for their first malloc.
+// Shows whether all PEs made the same collective call of the heap, where there are too many PEs for each to read the
+// records of all others. To read a record maps one page of that PE's slice, behind up to 8 KiB of page tables: 256 PEs
+// of a host need seconds for their first malloc.
 //
 // Each host has a sum for each parity of the calls, in the control block of its first PE. Before the barrier of a call
 // every PE adds the digest of its call to the sum of its host. After it, the sum of each host has grown by the digest
-// times its PEs if all digests are equal. Otherwise it has done so only by chance, once in 2^64 calls.
+// times its PEs if all digests are equal. If they are not, it has done so only by chance: for n PEs at most n times in
+// 2^64 calls.
 #pragma once
 
 #include <array>
@@ -13,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "npushmem/plugin/status.hpp"
@@ -31,12 +33,11 @@ public:
     CallSums(Words& own, std::size_t own_host, std::vector<int> pes, Read read)
         : own_(own), own_host_(own_host), pes_(std::move(pes)), known_(pes_.size()), read_(std::move(read)) {}
 
-    // Before the barrier. The digests of different calls must not depend on each other, see digest_of in
-    // collective_heap.cpp.
+    // Before the barrier. Digests of different calls must look unrelated, see digest_of in collective_heap.cpp.
     void add(unsigned parity, std::uint64_t digest) { own_[parity].fetch_add(digest, std::memory_order_relaxed); }
-    // After it: returns whether all PEs have added this digest. False if this PE missed a call that others made. Fails
-    // when the sum of a host cannot be read.
-    Result<bool> show_equal(unsigned parity, std::uint64_t digest);
+    // After it: returns whether all PEs have added this digest. Also false where that is unknown: this PE missed an
+    // earlier call of this parity, or the sum of a host cannot be read.
+    [[nodiscard]] bool show_equal(unsigned parity, std::uint64_t digest);
 
 private:
     Words& own_;

@@ -122,14 +122,10 @@ Status CollectiveHeap::agree(HeapRecord& record, const Status& own) {
     const unsigned parity = record.sequence % 2;
     heap_.control().heap[parity] = record;
     CallSums* const sums = peers_.sums();
-    const std::uint64_t digest = digest_of(record);
+    const std::uint64_t digest = sums != nullptr ? digest_of(record) : 0;
     if (sums != nullptr) sums->add(parity, digest);
     if (Status done = peers_.heap_barrier(); !done.ok()) return done;
-    if (sums != nullptr) {
-        const auto equal = sums->show_equal(parity, digest);
-        if (!equal.ok()) return equal.status();
-        if (equal.value()) return own;
-    }
+    if (sums != nullptr && sums->show_equal(parity, digest)) return own;
     Status compared = compare(record);
     // The PE that failed knows the cause better than its code states. A difference from the other PEs explains most
     // failures, but not a pointer that names no object.

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/base/liveness.hpp"
+#include "core/memory/call_sums.hpp"
 #include "core/memory/symmetric_heap.hpp"
 
 namespace npushmem {

@@ -14,8 +14,9 @@
 //        448  checking    the PE's kernels with NPUSHMEM_NPU_CHECK=1
 //        512  progress    the PE's collective calls and long waits   see WaitRecord
 //        704  awaited     what a sleeping wait_until waits for      see AwaitedBytes
-//        768  call_sums   of the first PE of each host: what its    written by the PEs of its host, relaxed
-//                         PEs add for their symmetric heap calls
+//        768  call_sums   in the block of the first PE of a host:  written by the PEs of the host, relaxed
+//                         sums of the symmetric heap calls of all
+//                         PEs of the host
 //        832  departures  PEs of other hosts that have finalized    written by other PEs, acquire load
 //                         or died
 // clang-format on
@@ -28,7 +29,6 @@
 #include "core/base/awaited_bytes.hpp"
 #include "core/base/liveness.hpp"
 #include "core/base/shared_segment.hpp"
-#include "core/memory/call_sums.hpp"
 #include "core/memory/wait_record.hpp"
 
 namespace npushmem {
@@ -179,7 +179,7 @@ struct ControlBlock {
 
     AwaitedBytes awaited;
 
-    alignas(64) CallSums::Words call_sums;
+    alignas(64) std::atomic<std::uint64_t> call_sums[2];  // see CallSums
 
     // Each is a packed Departure, or 0. A PE of another host writes its slot over the network, because this PE cannot
     // read that PE's state. Other PEs write the slots of the dead; this PE clears these when it has read them.

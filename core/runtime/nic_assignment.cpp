@@ -196,7 +196,7 @@ Result<NicUser> find_user(std::span<const NamedTransport> transports) {
 Status check_settings(const Settings& settings, bool first_of_host) {
     if (Status sound = topology::check_nic_variables(settings); !sound.ok()) return sound;
     if (!first_of_host || settings.topo_file.empty()) return {};
-    return topology::machine_of(settings.topo_file, topology::Detail::cpus).status();
+    return topology::machine_of(settings.topo_file).status();
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ public:
     [[nodiscard]] CallSums* sums() override { return teams_.living_generation() == 0 ? sums_.get() : nullptr; }
 
 private:
-    // Up to this many PEs read each other's records sooner than they add to a sum.
+    // Up to this many PEs compare their records faster.
     static constexpr int max_compared = 8;
 
     Result<std::uint64_t> sum_of_host(std::size_t host, unsigned parity);

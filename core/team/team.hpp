@@ -41,10 +41,11 @@ using TeamSlotSet = std::array<std::uint64_t, max_teams / 64>;
 struct SplitRecord {
     std::uint64_t arguments[3];  // of the call: equal on all members
     TeamSlotSet free;
-    std::uint32_t claim;   // a SlotClaim. First: whether this PE wants a team; then: whether it got the chosen slots
+    std::uint16_t tag;     // of the barrier that publishes the record: what else is there is another call's
+    std::uint16_t claim;   // a SlotClaim. First: whether this PE wants a team; then: whether it got the chosen slots
     std::uint32_t mapped;  // bit i: this PE maps every member of the new team i
 };
-static_assert(sizeof(SplitRecord) == 64);
+static_assert(sizeof(SplitRecord) <= coll::Workspace::contribution_bytes);
 
 class TeamLayout {
 public:

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/coll/collectives.hpp"
+#include "core/coll/steps.hpp"
 #include "core/memory/symmetric_heap.hpp"
 
 namespace npushmem {
@@ -184,9 +184,21 @@ Status TeamSplit::mismatch(int member) const {
 }
 
 Status TeamSplit::exchange(SlotClaim claim) {
-    own_.claim = static_cast<std::uint32_t>(claim);
+    own_.claim = static_cast<std::uint16_t>(claim);
+    own_.tag =
+        static_cast<std::uint16_t>(parent_.barrier().barriers() + 1);  // equal on members that enter the same one
     all_.assign(static_cast<std::size_t>(parent_.size()), SplitRecord{});
-    return coll::gather_small(parent_, &own_, sizeof own_, all_.data());
+    const auto published = coll::publish(parent_, &own_, sizeof own_);
+    Status done = published.status();
+    for (int member = 0; member < parent_.size() && done.ok(); ++member) {
+        SplitRecord& record = all_[static_cast<std::size_t>(member)];
+        done = coll::read(parent_, published.value().of(member), &record, sizeof record);
+        if (done.ok() && record.tag != own_.tag)
+            done = {Code::mismatch, fmt::format("PE {} of the team {} makes another collective call where PE {} splits "
+                                                "the team; all must make the same calls in the same order",
+                                                member, parent_.name(), parent_.index())};
+    }
+    return done;
 }
 
 }  // namespace npushmem

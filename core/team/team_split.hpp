@@ -92,8 +92,8 @@ struct SplitRules {
     std::function<Status(const SplitArguments&)> check = {};
 };
 
-// One attempt of the parent's members to agree. Each gathers the records of all. For one thread, while the parent runs
-// no other collective.
+// One attempt of the parent's members to agree. Each publishes its record in the workspaces of the parent's
+// collectives, and reads those of all after a barrier. For one thread, while the parent runs no other collective.
 class TeamSplit {
 public:
     // All references outlive this.

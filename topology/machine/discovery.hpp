@@ -10,12 +10,12 @@
 
 namespace npushmem::topology {
 
-// devices: everything. cpus: cores and NUMA nodes only, without caches, the PCI tree (which costs about 2 ms per PCI
-// device on a virtual machine) and hwloc's plugins (about 12 ms). To disable the plugins it sets an environment
-// variable for a moment, so no other thread may use the environment.
+// cpus: cores and NUMA nodes only, without caches, the PCI tree (which costs about 2 ms per PCI device on a virtual
+// machine) and hwloc's plugins (7 to 12 ms). devices: everything.
 enum class Detail : std::uint8_t { cpus, devices };
 
-// The machine this process runs on, as far as its cgroup allows. Fails with Code::system.
+// The machine this process runs on, as far as its cgroup allows. Fails with Code::system. With Detail::cpus it sets an
+// environment variable of hwloc for a moment: no other thread may use the environment meanwhile.
 Result<Machine> discover(Detail detail = Detail::devices);
 
 // A machine saved by save_machine() or by `lstopo file.xml` (hwloc 2). Fails with Code::config when the file is missing

@@ -287,32 +287,8 @@ void set_filters(hwloc_topology_t topology, Detail detail) {
     }
 }
 
-Result<Topology> make_topology(Detail detail) {
-    hwloc_topology_t raw = nullptr;
-    if (hwloc_topology_init(&raw) != 0) {
-        return Status{Code::memory, fmt::format("hwloc cannot create a topology: {}", std::strerror(errno))};
-    }
-    Topology topology(raw);
-    set_filters(raw, detail);
-    return topology;
-}
-
-Status not_a_topology(const std::string& path) {
-    const HwlocVersions versions = hwloc_versions();
-    return {Code::config,
-            fmt::format("\"{}\" is not a topology that hwloc {}.{} can read; create one on that machine with "
-                        "`lstopo file.xml`",
-                        path, versions.loaded_major, versions.loaded_minor)};
-}
-
-void warn_missing_devices(Machine& machine) {
-    if (!machine.pci.empty()) return;
-    machine.notes.emplace_back(
-        "no PCI device is visible: a container may hide /sys/bus/pci; distances to NICs are unknown");
-}
-
-// While it exists, hwloc loads no plugins. It otherwise loads all with the first topology (on Debian with OpenCL, X,
-// libxml2 and ICU), before set_filters can exclude any. hwloc offers only an environment variable for this.
+// While it exists, a new topology loads no plugins of hwloc. The first one otherwise loads all of them (on Debian with
+// OpenCL, X, libxml2 and ICU), before set_filters can exclude any. hwloc offers only an environment variable for this.
 class PluginsDisabled {
 public:
     PluginsDisabled() {
@@ -332,9 +308,34 @@ private:
     bool disabled_ = false;
 };
 
-Result<Topology> load_this_machine(Detail detail) {
+Result<Topology> make_topology(Detail detail) {
     std::optional<PluginsDisabled> disabled;
     if (detail == Detail::cpus) disabled.emplace();
+    hwloc_topology_t raw = nullptr;
+    if (hwloc_topology_init(&raw) != 0) {
+        return Status{Code::memory, fmt::format("hwloc cannot create a topology: {}", std::strerror(errno))};
+    }
+    disabled.reset();
+    Topology topology(raw);
+    set_filters(raw, detail);
+    return topology;
+}
+
+Status not_a_topology(const std::string& path) {
+    const HwlocVersions versions = hwloc_versions();
+    return {Code::config,
+            fmt::format("\"{}\" is not a topology that hwloc {}.{} can read; create one on that machine with "
+                        "`lstopo file.xml`",
+                        path, versions.loaded_major, versions.loaded_minor)};
+}
+
+void warn_missing_devices(Machine& machine) {
+    if (!machine.pci.empty()) return;
+    machine.notes.emplace_back(
+        "no PCI device is visible: a container may hide /sys/bus/pci; distances to NICs are unknown");
+}
+
+Result<Topology> load_this_machine(Detail detail) {
     auto topology = make_topology(detail);
     if (topology.ok() && hwloc_topology_load(topology.value().get()) != 0)
         return Status{Code::system, fmt::format("hwloc cannot discover this machine: {}", std::strerror(errno))};

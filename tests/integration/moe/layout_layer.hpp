@@ -392,7 +392,7 @@ inline void gradients_in_a_ring(Checker& check, const Job& job, npushmemx_moe_t*
     check.equal("dispatch", 0, npushmemx_moe_dispatch(handle, 1, &in, &right, &weight, nullptr));
     npushmemx_moe_plan_t plan{};
     check.equal("get_plan", 0, npushmemx_moe_get_plan(handle, &plan));
-    if (plan.offset_table == nullptr) return;
+    if (plan.offset_table == nullptr) npushmem_global_exit(check.exit_status());  // the others wait for this PE
     const auto row = static_cast<std::size_t>(plan.offset_table[job.left()]);
     for (int call = 1; call <= calls; ++call) {
         in = static_cast<float>(100 * job.me + call);

@@ -37,6 +37,7 @@ void run_pes_that(bool use_sums, int npes, const std::function<void(Pe&)>& body)
     std::vector<std::jthread> threads;
     for (int pe = 0; pe < npes; ++pe) {
         threads.emplace_back([&, pe] {
+            SCOPED_TRACE(use_sums ? "with sums" : "with records");
             auto symmetric = SymmetricHeap::create(memory.value(), pe, slice);
             ASSERT_TRUE(symmetric.ok());
             ThreadPeers peers(memory.value(), barrier, pe, npes);
@@ -50,10 +51,7 @@ void run_pes_that(bool use_sums, int npes, const std::function<void(Pe&)>& body)
 
 // As in jobs of few PEs, then as in those of many.
 void run_pes(int npes, const std::function<void(Pe&)>& body) {
-    for (const bool use_sums : {false, true}) {
-        SCOPED_TRACE(use_sums ? "with sums" : "with records");
-        run_pes_that(use_sums, npes, body);
-    }
+    for (const bool use_sums : {false, true}) run_pes_that(use_sums, npes, body);
 }
 
 TEST(CollectiveHeap, GivesAllPesTheSameOffset) {
@@ -82,7 +80,7 @@ TEST(CollectiveHeap, RefusesToFreeOrResizeARegisteredBuffer) {
     });
 }
 
-// A difference makes the PEs read all records, also the PE that made no call when it next makes one.
+// After a difference all PEs read all records. A PE that missed a call reads them at its next call of the same parity.
 TEST(CollectiveHeap, SumsSpareTheRecordsOfEqualCalls) {
     run_pes_that(true, 3, [](Pe& pe) {
         const auto call = [&pe] {
@@ -169,6 +167,29 @@ TEST(CollectiveHeap, DifferentCallsAreFound) {
             pe.number == 0 ? pe.heap.free(object.value()) : pe.heap.allocate(HeapCall::calloc, 64, 64).status();
         EXPECT_EQ(done.code(), Code::mismatch);
         EXPECT_THAT(done.message(), HasSubstr("free of the object"));
+    });
+}
+
+// The calls differ in one value.
+TEST(CollectiveHeap, FindsEachDifference) {
+    run_pes(3, [](Pe& pe) {
+        const bool differs = pe.number == 1;
+        void* const a = pe.heap.allocate(HeapCall::malloc, 64, 64).value();
+        void* const b = pe.heap.allocate(HeapCall::malloc, 64, 64).value();
+        EXPECT_EQ(pe.heap.free(differs ? b : a).code(), Code::mismatch) << "offset";
+        EXPECT_EQ(pe.heap.allocate(HeapCall::malloc, differs ? 65 : 66, 64).status().code(), Code::mismatch) << "bytes";
+        EXPECT_EQ(pe.heap.allocate(HeapCall::align, 64, differs ? 64 : 128).status().code(), Code::mismatch)
+            << "alignment";
+        EXPECT_EQ(pe.heap.allocate(differs ? HeapCall::malloc : HeapCall::calloc, 64, 64).status().code(),
+                  Code::mismatch)
+            << "call";
+        HeapRecord record{};
+        record.call = static_cast<std::uint32_t>(HeapCall::malloc);
+        const Status own = differs ? Status{Code::memory, "this PE has none"} : Status{};
+        EXPECT_EQ(pe.heap.agree(record, own).code(), Code::memory) << "code";
+        record.result = differs ? 64 : 128;
+        EXPECT_EQ(pe.heap.agree(record, {}).code(), Code::mismatch) << "result";
+        EXPECT_EQ(pe.symmetric.statistics().allocations, 3U);
     });
 }
 

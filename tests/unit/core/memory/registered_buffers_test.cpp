@@ -43,19 +43,21 @@ struct BufferPe {
     [[nodiscard]] std::size_t objects() const { return heap.statistics().allocations; }
 };
 
-void run_buffer_pes(int npes, const std::function<void(BufferPe&)>& body) {
+void run_buffer_pes_that(bool use_sums, int npes, const std::function<void(BufferPe&)>& body) {
     auto first = HostMemory::create(slice_bytes, npes, "");
     ASSERT_TRUE(first.ok()) << first.status().message();
     std::barrier barrier(npes);
     std::vector<std::jthread> threads;
     for (int pe = 0; pe < npes; ++pe) {
         threads.emplace_back([&, pe] {
+            SCOPED_TRACE(use_sums ? "with sums" : "with records");
             auto memory = HostMemory::join(SharedSegment::attach(first.value().handle()), first.value().handle(),
                                            slice_bytes, npes);
             ASSERT_TRUE(memory.ok()) << memory.status().message();
             auto heap = SymmetricHeap::create(memory.value(), pe, slice_bytes);
             ASSERT_TRUE(heap.ok());
             ThreadPeers peers(memory.value(), barrier, pe, npes);
+            if (use_sums) peers.use_sums();
             CollectiveHeap collective(heap.value(), peers);
             BufferPe one{pe, npes, memory.value(), heap.value(), collective, peers, barrier, std::nullopt};
             one.buffers.emplace(one.memory, one.heap, one.collective, pe, npes);
@@ -64,6 +66,11 @@ void run_buffer_pes(int npes, const std::function<void(BufferPe&)>& body) {
             barrier.arrive_and_wait();
         });
     }
+}
+
+// As in jobs of few PEs, then as in those of many.
+void run_buffer_pes(int npes, const std::function<void(BufferPe&)>& body) {
+    for (const bool use_sums : {false, true}) run_buffer_pes_that(use_sums, npes, body);
 }
 
 // Pages of the test: private, or of a file from its second page on.

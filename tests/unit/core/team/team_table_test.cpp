@@ -123,6 +123,41 @@ TEST(TeamTable, RejectsASplitWithDifferentArguments) {
     });
 }
 
+// More records than the workspace of one member holds.
+TEST(TeamTable, SplitsALargeTeam) {
+    TeamWorld world(40);
+    world.run([](TeamTable& table, int pe) {
+        for (int round = 0; round < 3; ++round) {
+            TeamName made;
+            ASSERT_TRUE(split(table, table.world(), 1, 2, 20, made).ok());
+            ASSERT_EQ(made.value != 0, pe % 2 == 1);
+            const Status different = split(table, table.world(), 0, 1, pe == 39 ? 7 : 8, made);
+            ASSERT_EQ(different.code(), Code::mismatch);
+            ASSERT_THAT(different.message(), HasSubstr("PE 39"));
+        }
+    });
+}
+
+TEST(TeamTable, ASplitFindsAMemberThatMakesAnotherCall) {
+    for (const int pes : {2, 12}) {
+        TeamWorld world(pes);
+        world.run([](TeamTable& table, int pe) {
+            TeamName made;
+            ASSERT_TRUE(split(table, table.world(), 0, 1, 2, made).ok());  // leaves records that look the same
+            if (pe == 1) {
+                ASSERT_TRUE(table.world().sync().ok());
+                ASSERT_TRUE(table.world().sync().ok());
+            }
+            for (int turn = 0; pe != 1 && turn < 2; ++turn) {
+                const Status alone = split(table, table.world(), 0, 1, 2, made);
+                EXPECT_EQ(alone.code(), Code::mismatch);
+                EXPECT_THAT(alone.message(), HasSubstr("PE 1 of the team world makes another collective call"));
+            }
+            EXPECT_TRUE(split(table, table.world(), 0, 1, 2, made).ok()) << "afterwards";
+        });
+    }
+}
+
 Status first_is_positive(const SplitArguments& arguments) {
     return arguments[0] >= 1 ? Status{} : Status{Code::range, "the first is 0"};
 }
