@@ -185,8 +185,8 @@ Status TeamSplit::mismatch(int member) const {
 
 Status TeamSplit::exchange(SlotClaim claim) {
     own_.claim = static_cast<std::uint16_t>(claim);
-    own_.tag =
-        static_cast<std::uint16_t>(parent_.barrier().barriers() + 1);  // equal on members that enter the same one
+    // The number of the next barrier, equal on members that enter the same one.
+    own_.tag = static_cast<std::uint16_t>(parent_.barrier().barriers() + 1);
     all_.assign(static_cast<std::size_t>(parent_.size()), SplitRecord{});
     const auto published = coll::publish(parent_, &own_, sizeof own_);
     Status done = published.status();

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/team/team_shrink.hpp"
 
 namespace npushmem {
@@ -168,38 +170,54 @@ Status TeamTable::form_team(std::uint64_t id, int npes, int index, int contexts_
     return {};
 }
 
-// Each member reports to all others that none of its operations is in progress. Then no PE writes into this PE's slot
-// any more, and it may serve another team, of any PEs.
+// Adds to the word of a member. Release. Partner: the acquire load in leave(), at the member.
+Status TeamTable::add_to_departed(const Team& team, int member, std::uint64_t operand) {
+    const std::uint64_t word = team.layout().departed();
+    if (std::byte* there = team.mapped_address(member, word)) {
+        departed_at(there).fetch_add(operand, std::memory_order_acq_rel);
+        return {};
+    }
+    std::uint64_t before = 0;
+    npushmem_atomic op{};
+    op.pe = team.members().at(member);
+    op.operation = NPUSHMEM_ATOMIC_FETCH_ADD;
+    op.width = 8;
+    op.offset = word;
+    op.operand = operand;
+    op.result = &before;
+    return resources_.remote.atomic(op, RemoteAccess::Completion::local);
+}
+
+// Returns when no operation of a member is in progress, and no PE writes into this PE's slot any more: it may then
+// serve another team, of any PEs. In a tree of members, so that each writes to few others: a member reports to its
+// parent when its children have reported, and the root then lets all go. Nobody writes into a slot after its parent's
+// release.
 Status TeamTable::leave(Team& team) {
     const CollectiveCall call(team.calls(), "team destroy");
     if (Status done = team.complete(); !done.ok()) return done;
-    const std::uint64_t word = team.layout().departed();
-    for (int i = 1; i < team.size(); ++i) {
-        const int member = (team.index() + i) % team.size();
-        if (std::byte* there = team.mapped_address(member, word)) {
-            // Release. Partner: the acquire load below, at the member.
-            departed_at(there).fetch_add(1, std::memory_order_acq_rel);
-            continue;
-        }
-        std::uint64_t before = 0;
-        npushmem_atomic op{};
-        op.pe = team.members().at(member);
-        op.operation = NPUSHMEM_ATOMIC_FETCH_ADD;
-        op.width = 8;
-        op.offset = word;
-        op.operand = 1;
-        op.result = &before;
-        if (Status sent = resources_.remote.atomic(op, RemoteAccess::Completion::local); !sent.ok()) return sent;
-    }
-    const auto others = static_cast<std::uint64_t>(team.size() - 1);
+    constexpr int arity = 8;
+    constexpr std::uint64_t report = 1;
+    constexpr std::uint64_t release = std::uint64_t{1} << 32;
+    const int first_child = team.index() * arity + 1;
+    const int children = std::clamp(team.size() - first_child, 0, arity);
+    std::byte* const own = resources_.own_slice + team.layout().departed();
     const WaitFor what{
         .what = "the other PEs to destroy a team", .needs = team.members().range(), .timeout = resources_.timeout};
-    WaitFailure failure;
-    const auto all_left = [&] {
-        return departed_at(resources_.own_slice + word).load(std::memory_order_acquire) == others;
+    const auto wait_for = [&](std::uint64_t expected) -> Status {
+        WaitFailure failure;
+        const auto arrived = [&] { return departed_at(own).load(std::memory_order_acquire) == expected; };
+        const Code code = team.calls().waiter().until(arrived, what, &failure);
+        return code == Code::ok ? Status{} : Status{code, describe(what, failure)};
     };
-    const Code code = team.calls().waiter().until(all_left, what, &failure);
-    return code == Code::ok ? Status{} : Status{code, describe(what, failure)};
+    const std::uint64_t reports = report * static_cast<std::uint64_t>(children);
+    Status done = wait_for(reports);
+    if (team.index() > 0) {
+        if (done.ok()) done = add_to_departed(team, (team.index() - 1) / arity, report);
+        if (done.ok()) done = wait_for(reports + release);
+    }
+    for (int child = 0; child < children && done.ok(); ++child)
+        done = add_to_departed(team, first_child + child, release);
+    return done;
 }
 
 Status TeamTable::destroy(TeamName name) {

@@ -88,6 +88,7 @@ private:
     TeamTable(TeamResources resources, std::uint64_t pool, TeamSlots::Commit commit);
     Status begin_predefined(Members shared, bool all_mapped);
     Status leave(Team& team);
+    Status add_to_departed(const Team& team, int member, std::uint64_t operand);
 
     TeamResources resources_;
     TeamSlots slots_;
