@@ -88,6 +88,10 @@ struct TeamResources {
     bool hosts_map = false;                           // every PE maps all PEs of its host; equal on all PEs
 };
 
+// Whether the operation failed because its PE is gone. A PE that the transport cannot reach counts as dead: PEs of
+// other hosts are only seen through it.
+inline bool is_lost(const Status& done) { return done.code() == Code::peer_dead || done.code() == Code::unreachable; }
+
 // Returns the PEs of a team for complete_members(); empty if they are all PEs of the job.
 std::vector<int> listed_unless_all(const PeRange& members, int npes);
 

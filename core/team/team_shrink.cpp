@@ -66,9 +66,6 @@ private:
     PeRange range_;
 };
 
-// A member that the transport cannot reach counts as dead: PEs of other hosts are only seen through it.
-bool is_lost(const Status& got) { return got.code() == Code::peer_dead || got.code() == Code::unreachable; }
-
 // Waits until `poll` returns true. It updates `awaited`; `learn_dead` receives each of these that is found dead.
 template <class Poll, class LearnDead>
 Status wait_among_living(const TeamResources& resources, Team& team, const char* what, AwaitedMembers& awaited,

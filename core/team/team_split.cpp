@@ -193,8 +193,9 @@ Status TeamSplit::exchange(SlotClaim claim) {
     for (int member = 0; member < parent_.size() && done.ok(); ++member) {
         SplitRecord& record = all_[static_cast<std::size_t>(member)];
         done = coll::read(parent_, published.value().of(member), &record, sizeof record);
+        // Fatal by default: that member uses the other halves of the workspaces from now on.
         if (done.ok() && record.tag != own_.tag)
-            done = {Code::mismatch, fmt::format("PE {} of the team {} makes another collective call where PE {} splits "
+            done = {Code::protocol, fmt::format("PE {} of the team {} makes another collective call where PE {} splits "
                                                 "the team; all must make the same calls in the same order",
                                                 member, parent_.name(), parent_.index())};
     }

@@ -185,7 +185,9 @@ Status TeamTable::add_to_departed(const Team& team, int member, std::uint64_t op
     op.offset = word;
     op.operand = operand;
     op.result = &before;
-    return resources_.remote.atomic(op, RemoteAccess::Completion::local);
+    Status sent = resources_.remote.atomic(op, RemoteAccess::Completion::local);
+    if (is_lost(sent) && resources_.report_lost) resources_.report_lost(op.pe);
+    return sent;
 }
 
 // Returns when no operation of a member is in progress, and no PE writes into this PE's slot any more: it may then
@@ -215,8 +217,12 @@ Status TeamTable::leave(Team& team) {
         if (done.ok()) done = add_to_departed(team, (team.index() - 1) / arity, report);
         if (done.ok()) done = wait_for(reports + release);
     }
-    for (int child = 0; child < children && done.ok(); ++child)
-        done = add_to_departed(team, first_child + child, release);
+    // The others have left too, so a child that cannot be reached keeps none of them.
+    const bool all_have_left = done.ok();
+    for (int child = 0; child < children && all_have_left; ++child) {
+        const Status released = add_to_departed(team, first_child + child, release);
+        if (done.ok()) done = released;
+    }
     return done;
 }
 

@@ -158,7 +158,7 @@ TEST(TeamTable, ASplitFindsAMemberThatMakesAnotherCall) {
             }
             for (int turn = 0; pe != 1 && turn < 2; ++turn) {
                 const Status alone = split(table, table.world(), 0, 1, 2, made);
-                EXPECT_EQ(alone.code(), Code::mismatch);
+                EXPECT_EQ(alone.code(), Code::protocol);
                 EXPECT_THAT(alone.message(), HasSubstr("PE 1 of the team world makes another collective call"));
             }
             EXPECT_TRUE(split(table, table.world(), 0, 1, 2, made).ok()) << "afterwards";
