@@ -153,13 +153,13 @@ int main(int argc, char** argv) {
     if (argc > 2) fewer_calls = atol(argv[2]);
     start();
     const size_t n = (size_t)pes();
-#ifndef USE_MPI
     if (strcmp(only, "first-heap") == 0) {
+#ifndef USE_MPI
         measure_first("malloc+free", allocate_and_free, NULL, NULL);
+#endif
         stop();
         return 0;
     }
-#endif
     const size_t room = is_first ? n * sizeof(long) : room_bytes;
     long* dest = allocate(room);
     long* source = allocate(room);

@@ -24,4 +24,12 @@ template <class Hash, class Sequence>
 
 [[nodiscard]] constexpr std::uint64_t hash_bytes(std::string_view bytes) { return fnv1a<std::uint64_t>(bytes); }
 
+// A bijection with well mixed bits (the finalizer of SplitMix64): similar numbers become unrelated ones.
+[[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t x) {
+    x += 0x9e3779b97f4a7c15U;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+    return x ^ (x >> 31);
+}
+
 }  // namespace npushmem

@@ -6,18 +6,11 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/base/hash.hpp"
+
 namespace npushmem {
 
 namespace {
-
-// A bijection with well mixed bits (the finalizer of a 64-bit hash). It turns successive numbers into pseudo-random
-// priorities, which keeps the expected depth of the treap logarithmic for every sequence of calls.
-std::uint64_t mixed(std::uint64_t x) {
-    x += 0x9e3779b97f4a7c15U;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    return x ^ (x >> 31);
-}
 
 bool fits_aligned(const Range& range, std::uint64_t size, std::uint64_t alignment) {
     const std::uint64_t padding = (alignment - range.offset % alignment) % alignment;
@@ -32,6 +25,7 @@ void FreeRanges::refresh(Index at) {
 }
 
 FreeRanges::Index FreeRanges::make_node(Range range) {
+    // Pseudo-random priorities keep the expected depth of the treap logarithmic for every sequence of calls.
     const Node node{range, range.size, mixed(made_++), none, none};
     if (spare_.empty()) {
         nodes_.push_back(node);

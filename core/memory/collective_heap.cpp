@@ -53,15 +53,11 @@ HeapRecord record_for(HeapCall call, std::uint64_t bytes, const void* object, co
     return record;
 }
 
-// Of all that the PEs compare, mixed as in MurmurHash3: the differences between the hashes of similar records could
-// cancel in a sum.
+// Of all that the PEs compare. Mixed, because the differences between hashes of similar records could cancel in a sum.
 std::uint64_t digest_of(const HeapRecord& record) {
-    auto digest = fnv1a<std::uint64_t>(
+    return mixed(fnv1a<std::uint64_t>(
         std::array<std::uint64_t, 7>{record.sequence, record.call, static_cast<std::uint32_t>(record.code),
-                                     record.bytes, record.alignment, record.offset, record.result});
-    for (const std::uint64_t factor : {0xff51afd7ed558ccdU, 0xc4ceb9fe1a85ec53U})
-        digest = (digest ^ digest >> 33) * factor;
-    return digest ^ digest >> 33;
+                                     record.bytes, record.alignment, record.offset, record.result}));
 }
 
 bool same_call(const HeapRecord& a, const HeapRecord& b) {

@@ -57,24 +57,24 @@ Status WorldHeapPeers::heap_barrier() {
     return coll::sync_after(living.complete(), [&] { return living.sync(); });
 }
 
-Result<HeapRecord> WorldHeapPeers::record_of(int pe, unsigned parity) {
-    const std::uint64_t offset = offsetof(ControlBlock, heap) + parity * sizeof(HeapRecord);
-    HeapRecord record{};
+template <class Value>
+Result<Value> WorldHeapPeers::read(int pe, std::uint64_t offset) {
+    Value value{};
     if (const void* address = slices_.mapped(pe, offset)) {
-        std::memcpy(&record, address, sizeof record);
-        return record;
+        std::memcpy(&value, address, sizeof value);
+        return value;
     }
-    Status fetched = remote_.get(pe, offset, &record, sizeof record, RemoteAccess::Completion::local);
-    return fetched.ok() ? Result<HeapRecord>(record) : Result<HeapRecord>(fetched);
+    Status fetched = remote_.get(pe, offset, &value, sizeof value, RemoteAccess::Completion::local);
+    return fetched.ok() ? Result<Value>(value) : Result<Value>(fetched);
 }
 
-// The sums of other hosts are in memory that this PE cannot map.
+Result<HeapRecord> WorldHeapPeers::record_of(int pe, unsigned parity) {
+    return read<HeapRecord>(pe, offsetof(ControlBlock, heap) + parity * sizeof(HeapRecord));
+}
+
 Result<std::uint64_t> WorldHeapPeers::sum_of_host(std::size_t host, unsigned parity) {
-    const std::uint64_t offset = offsetof(ControlBlock, call_sums) + parity * sizeof(std::uint64_t);
     const int first = job_.layout().pes_of(static_cast<int>(host)).at(0);
-    std::uint64_t sum = 0;
-    Status fetched = remote_.get(first, offset, &sum, sizeof sum, RemoteAccess::Completion::local);
-    return fetched.ok() ? Result<std::uint64_t>(sum) : Result<std::uint64_t>(fetched);
+    return read<std::uint64_t>(first, offsetof(ControlBlock, call_sums) + parity * sizeof(std::uint64_t));
 }
 
 RuntimeParts::~RuntimeParts() {

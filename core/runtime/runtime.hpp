@@ -81,6 +81,9 @@ private:
     static constexpr int max_compared = 8;
 
     Result<std::uint64_t> sum_of_host(std::size_t host, unsigned parity);
+    // Reads from a PE's slice.
+    template <class Value>
+    Result<Value> read(int pe, std::uint64_t offset);
 
     const JobMembership& job_;
     const MappedSlices& slices_;
