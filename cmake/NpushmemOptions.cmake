@@ -58,18 +58,23 @@ else()
   add_link_options(-Wl,--gc-sections)
 endif()
 
-# npushmem_unity_build(<target> [ALONE <regex>] [HEADERS <header>...]): with NPUSHMEM_UNITY_BUILD the files of a folder are
-# compiled in groups, each as if it were one file, and the headers once for all: less than half of the time. So names in the
-# unnamed namespaces of a folder must differ, which serves readers as well. Files that `ALONE` matches are compiled alone.
+# npushmem_unity_build(<target> [ALONE <regex>] [HEADERS <header>...] [HEADERS_OF <target>]): with NPUSHMEM_UNITY_BUILD the files
+# of a folder are compiled in groups, each as if it were one file, and the headers once for all: less than half of the time. So
+# names in the unnamed namespaces of a folder must differ, which serves readers as well. Files that `ALONE` matches are compiled
+# alone. HEADERS_OF: uses the compiled headers of that target, which has the same options and definitions.
 # gcc warns of code that it inlines from precompiled headers as if it were ours, and some warnings are wrong where it
 # optimises: no -Werror there.
 function(npushmem_unity_build target)
-  cmake_parse_arguments(arg "" "ALONE" "HEADERS" ${ARGN})
+  cmake_parse_arguments(arg "" "ALONE;HEADERS_OF" "HEADERS" ${ARGN})
   if(NOT NPUSHMEM_UNITY_BUILD)
     return()
   endif()
   if(arg_HEADERS AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
-    target_precompile_headers(${target} PRIVATE ${arg_HEADERS})
+    if(arg_HEADERS_OF AND NOT arg_HEADERS_OF STREQUAL "${target}")
+      target_precompile_headers(${target} REUSE_FROM ${arg_HEADERS_OF})
+    else()
+      target_precompile_headers(${target} PRIVATE ${arg_HEADERS})
+    endif()
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>) # what ccache goes by
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
@@ -82,6 +87,7 @@ function(npushmem_unity_build target)
   list(SORT sources)
   set(last_folder "")
   foreach(source IN LISTS sources)
+    get_filename_component(source "${source}" ABSOLUTE)
     get_filename_component(folder "${source}" DIRECTORY)
     if(NOT folder STREQUAL last_folder)
       set(place 0)
