@@ -133,7 +133,7 @@ constexpr std::array<Word, 2> word_values{static_cast<Word>(0x1122334455667788U)
 
 constexpr std::size_t watched_at = 4096 + 64;
 constexpr std::size_t watched_signal_at = 8192 + 64;
-constexpr std::uint64_t changes = 10'000;
+constexpr std::uint64_t change_count = 10'000;
 constexpr std::uint64_t changes_in_flight = 64;
 
 template <class Word>
@@ -160,13 +160,13 @@ private:
     Word first_torn_ = 0;
 };
 
-// Runs `post(i)` `changes` times in another thread, with a quiet at intervals, and `look` in this one meanwhile. This
-// thread makes no transport call: the sender's waits make progress for all PEs.
+// Runs `post(i)` `change_count` times in another thread, with a quiet at intervals, and `look` in this one meanwhile.
+// This thread makes no transport call: the sender's waits make progress for all PEs.
 template <class Post, class Look>
 void watch(Pe& from, Post post, Look look) {
     std::atomic<bool> finished{false};
     std::thread sender([&] {
-        for (std::uint64_t i = 0; i < changes; ++i) {
+        for (std::uint64_t i = 0; i < change_count; ++i) {
             Code code = post(i);
             if (code == Code::ok && i % changes_in_flight == changes_in_flight - 1) code = from.quiet();
             EXPECT_EQ(code, Code::ok) << "change " << i;
@@ -236,7 +236,7 @@ void get_changing_word(Fabric& fabric) {
     const WatchedWord<Word> changing(fabric.pe(to), watched_at);
     const auto values = word_values<Word>;
     Pe& origin = fabric.pe(from);
-    std::vector<Word> fetched(changes, Word{0});
+    std::vector<Word> fetched(change_count, Word{0});
     const int target = to;
     std::uint64_t stores = 0;
     watch(

@@ -144,6 +144,7 @@ public:
         : bytes_(bytes),
           start_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
         if (start_ == MAP_FAILED) throw std::runtime_error("cannot map a sparse buffer for the contract tests");
+        (void)::madvise(start_, bytes, MADV_HUGEPAGE);  // fewer page faults, where the kernel has huge pages
     }
     SparseBuffer(const SparseBuffer&) = delete;
     SparseBuffer& operator=(const SparseBuffer&) = delete;

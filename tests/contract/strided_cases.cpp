@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t needs = NPUSHMEM_CAP_PUT_STRIDED;
 constexpr std::uint64_t window_at = 4000;  // blocks cross a page border
-constexpr std::byte untouched{0xee};
+constexpr std::byte between_blocks{0xee};
 
 struct Blocks {
     std::uint64_t bytes;
@@ -36,7 +36,7 @@ void put_blocks(Pe& from, Pe& to, const Blocks& blocks, std::uint64_t offset) {
     constexpr std::uint64_t margin = 64;
     const auto source = pattern(blocks.span(blocks.local_stride), blocks.bytes * 31 + blocks.count);
     const auto window = to.memory().subspan(offset - margin, blocks.span(blocks.remote_stride) + 2 * margin);
-    std::fill(window.begin(), window.end(), untouched);
+    std::fill(window.begin(), window.end(), between_blocks);
     std::vector<std::byte> expected(window.begin(), window.end());
     for (std::uint64_t i = 0; i < blocks.count; ++i)
         std::copy_n(source.data() + i * blocks.local_stride, blocks.bytes,
@@ -105,12 +105,13 @@ void many_strided_puts_all_arrive(Fabric& fabric) {
     }
 }
 
-constexpr std::uint64_t flag_at = 64;
+constexpr std::uint64_t ordered_flag_at = 64;
 const Blocks ordered_blocks{8, 64, 24, 8};
 
 // A fence lies between the blocks and the flag. Whoever sees the flag sees the blocks.
 void expect_blocks_with_flag(Pe& from, Pe& to, std::uint64_t round) {
-    ASSERT_EQ(from.until([&] { return word_at(to.memory(), flag_at) == round; }), Code::ok) << "the flag did not come";
+    ASSERT_EQ(from.until([&] { return word_at(to.memory(), ordered_flag_at) == round; }), Code::ok)
+        << "the flag did not come";
     for (std::uint64_t i = 0; i < ordered_blocks.count; ++i)
         ASSERT_EQ(word_at(to.memory(), window_at + i * ordered_blocks.remote_stride), round)
             << "the flag came before block " << i;
@@ -122,16 +123,16 @@ void a_fence_orders_strided_puts(Fabric& fabric) {
     for (const auto& [from, to] : representative_pairs(fabric, needs | NPUSHMEM_CAP_PUT)) {
         Pe& pe = fabric.pe(from);
         const bool signals = pe.reach(to).has(NPUSHMEM_CAP_PUT_SIGNAL);
-        set_word(fabric.pe(to).memory(), flag_at, 0);
+        set_word(fabric.pe(to).memory(), ordered_flag_at, 0);
         for (std::uint64_t round = 1; round <= rounds; ++round) {
             std::vector<std::uint64_t> source(ordered_blocks.count, round);
             ASSERT_EQ(pe.put_strided(strided(pe, to, window_at, source.data(), ordered_blocks)), Code::ok);
             ASSERT_EQ(pe.fence(), Code::ok);
             if (signals && round % 2 == 0) {
-                npushmem_put_signal op{pe.rma(to, 0, nullptr, 0), pe.remote(to), flag_at, round, 0, 0};
+                npushmem_put_signal op{pe.rma(to, 0, nullptr, 0), pe.remote(to), ordered_flag_at, round, 0, 0};
                 ASSERT_EQ(pe.put_signal(op), Code::ok);
             } else {
-                ASSERT_EQ(pe.put(to, flag_at, &round, sizeof round), Code::ok);
+                ASSERT_EQ(pe.put(to, ordered_flag_at, &round, sizeof round), Code::ok);
             }
             expect_blocks_with_flag(pe, fabric.pe(to), round);
         }
@@ -144,18 +145,18 @@ void a_fence_orders_puts_before_strided_puts(Fabric& fabric) {
     for (const auto& [from, to] : representative_pairs(fabric, needs | NPUSHMEM_CAP_PUT)) {
         Pe& pe = fabric.pe(from);
         const auto memory = fabric.pe(to).memory();
-        set_word(memory, flag_at, 0);
+        set_word(memory, ordered_flag_at, 0);
         for (std::uint64_t round = 1; round <= rounds; ++round) {
             std::vector<std::uint64_t> data(100, round);
             const std::uint64_t flags[] = {round, round};
             ASSERT_EQ(pe.put(to, window_at, data.data(), data.size() * 8), Code::ok);
             ASSERT_EQ(pe.fence(), Code::ok);
-            ASSERT_EQ(pe.put_strided(strided(pe, to, flag_at, flags, {8, 2, 16, 8})), Code::ok);
-            ASSERT_EQ(pe.until([&] { return word_at(memory, flag_at) == round; }), Code::ok) << "no flag";
+            ASSERT_EQ(pe.put_strided(strided(pe, to, ordered_flag_at, flags, {8, 2, 16, 8})), Code::ok);
+            ASSERT_EQ(pe.until([&] { return word_at(memory, ordered_flag_at) == round; }), Code::ok) << "no flag";
             for (std::uint64_t i = 0; i < data.size(); ++i)
                 ASSERT_EQ(word_at(memory, window_at + i * 8), round) << "the flag came before word " << i;
             ASSERT_EQ(pe.quiet(), Code::ok);
-            EXPECT_EQ(word_at(memory, flag_at + 16), round);
+            EXPECT_EQ(word_at(memory, ordered_flag_at + 16), round);
         }
     }
 }
