@@ -4,7 +4,10 @@
 #include <fmt/core.h>
 #include <signal.h>
 #include <unistd.h>
+
+#include <atomic>
 #include <cctype>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -29,7 +32,10 @@ bool report_exit(int status, bool openshmem) { return write_line("exit", status,
 
 bool report_job_failure(int status) { return write_line("failed", status); }
 
-void report_failed_calls(int by) { (void)LauncherChannel::of_process().count_failed_calls(by); }
+void report_failed_calls(int by) {
+    static std::int64_t* const counter = LauncherChannel::of_process().map_failed_calls();
+    if (counter != nullptr) std::atomic_ref(*counter).fetch_add(by, std::memory_order_relaxed);
+}
 
 namespace {
 

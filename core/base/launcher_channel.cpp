@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <ctime>
@@ -136,16 +135,13 @@ bool LauncherChannel::append(const LauncherRecord& record) const {
     return true;
 }
 
-bool LauncherChannel::count_failed_calls(std::int64_t by) const {
-    if (log_ < 0 || counter_ < 0 || counter_ % static_cast<std::int64_t>(sizeof(std::int64_t)) != 0) return false;
+std::int64_t* LauncherChannel::map_failed_calls() const {
+    if (log_ < 0 || counter_ < 0 || counter_ % static_cast<std::int64_t>(sizeof(std::int64_t)) != 0) return nullptr;
     const auto page = ::sysconf(_SC_PAGESIZE);
     void* const mapped = ::mmap(nullptr, static_cast<std::size_t>(page), PROT_READ | PROT_WRITE, MAP_SHARED, log_,
                                 counter_ / page * page);
-    if (mapped == MAP_FAILED) return false;
-    auto* const counter = reinterpret_cast<std::int64_t*>(static_cast<std::byte*>(mapped) + counter_ % page);
-    std::atomic_ref(*counter).fetch_add(by, std::memory_order_relaxed);
-    (void)::munmap(mapped, static_cast<std::size_t>(page));
-    return true;
+    if (mapped == MAP_FAILED) return nullptr;
+    return reinterpret_cast<std::int64_t*>(static_cast<std::byte*>(mapped) + counter_ % page);
 }
 
 bool LauncherChannel::has_launcher_stderr() const {

@@ -62,8 +62,8 @@ public:
     // Both return false when the launcher does not receive it.
     [[nodiscard]] bool request(std::string_view line) const;
     [[nodiscard]] bool append(const LauncherRecord& record) const;
-    // Adds to this PE's counter.
-    [[nodiscard]] bool count_failed_calls(std::int64_t by) const;
+    // Maps this PE's counter of failed calls, until the process ends. Null when the launcher has none.
+    [[nodiscard]] std::int64_t* map_failed_calls() const;
     // Returns whether standard error still is the one from the launcher, not redirected by the program or a script.
     [[nodiscard]] bool has_launcher_stderr() const;
 

@@ -94,7 +94,7 @@ TEST(LauncherChannel, TakesNothingWhereItsDescriptionDoesNotFit) {
         const LauncherChannel channel(description);
         EXPECT_FALSE(channel.request("exit 0 1\n")) << description;
         EXPECT_FALSE(channel.append({line, 0, "", "lost"})) << description;
-        EXPECT_FALSE(channel.count_failed_calls(1)) << description;
+        EXPECT_EQ(channel.map_failed_calls(), nullptr) << description;
     }
     char byte = 0;
     EXPECT_EQ(::read(pipe[0], &byte, 1), -1) << "nothing was written";
@@ -119,10 +119,28 @@ TEST(LauncherChannel, TakesNoFileOfAnotherDeviceForItsLog) {
     for (const bool same : {true, false}) {
         const LauncherChannel channel(place_of(pipe[1], requests.st_dev, requests.st_ino) + "," +
                                       place_of(log, records.st_dev + (same ? 0 : 1), records.st_ino) + ",0,1:1");
-        EXPECT_EQ(channel.count_failed_calls(1), same);
+        EXPECT_EQ(channel.map_failed_calls() != nullptr, same);
         EXPECT_EQ(channel.append({line, 0, "", "text"}), same);
     }
     for (const int descriptor : {pipe[0], pipe[1], log}) ::close(descriptor);
+}
+
+// A program may close all descriptors, as a daemon does.
+TEST(LauncherChannel, TheCounterRemainsWhenTheLogIsClosed) {
+    const int log = ::memfd_create("log", MFD_CLOEXEC);
+    ASSERT_EQ(::ftruncate(log, ::sysconf(_SC_PAGESIZE)), 0);
+    struct stat found {};
+    ASSERT_EQ(::fstat(log, &found), 0);
+    const int launchers = ::dup(log);
+    const LauncherChannel channel("," + place_of(log, found.st_dev, found.st_ino) + ",8,1:1");
+    std::int64_t* const counter = channel.map_failed_calls();
+    ASSERT_NE(counter, nullptr);
+    ::close(log);
+    *counter += 3;
+    std::int64_t counted = 0;
+    EXPECT_EQ(::pread(launchers, &counted, sizeof counted, 8), static_cast<ssize_t>(sizeof counted));
+    EXPECT_EQ(counted, 3);
+    ::close(launchers);
 }
 
 }  // namespace
