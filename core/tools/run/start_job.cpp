@@ -25,6 +25,9 @@
 #include "core/tools/run/remote_launch.hpp"
 #include "core/tools/run/supervisor.hpp"
 
+// The entry function of the plugin `uid`, which is linked into this program.
+extern "C" const npushmem_bootstrap_v1* npushmem_bootstrap_entry_v1_uid(void);
+
 namespace npushmem::run {
 
 namespace {
@@ -77,10 +80,22 @@ private:
 
 }  // namespace
 
+namespace {
+
+// Without directories of the user, the PEs load the same `uid` that is part of this program: no file need be loaded.
+Result<std::shared_ptr<const LoadedBootstrap>> load_uid(std::string_view user_path) {
+    GivenPlugins own;
+    own.bootstraps.push_back(npushmem_bootstrap_entry_v1_uid());
+    const PluginFinder finder =
+        user_path.empty() ? PluginFinder({}, std::move(own)) : PluginFinder(plugin_search_path(user_path));
+    return load_bootstrap(finder, "uid");
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Rendezvous>> Rendezvous::open(const EnvironmentBlock& environment) {
     const char* path = environment.value("NPUSHMEM_PLUGIN_PATH");
-    const PluginFinder finder(plugin_search_path(path == nullptr ? "" : path));
-    auto plugin = load_bootstrap(finder, "uid");
+    auto plugin = load_uid(path == nullptr ? "" : path);
     if (!plugin.ok()) return plugin.status().within("the job's rendezvous cannot be opened");
     auto made = std::make_unique<PluginRendezvous>(environment, std::move(plugin).value());
     const Status status = made->make_id();

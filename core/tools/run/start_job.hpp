@@ -12,7 +12,6 @@
 namespace npushmem::run {
 
 // The unique id of a job, and its service: the uid bootstrap's rendezvous runs in the launcher as long as the job.
-
 class Rendezvous {
 public:
     Rendezvous() = default;
@@ -26,7 +25,8 @@ public:
     // A PE has ended, so no other PE may wait for it to join. `how` describes the end.
     virtual void pe_ended(int pe, int npes, const std::string& how) = 0;
 
-    // Loads the plugin and starts its service. `environment` is the environment of the PEs, so that both
+    // Starts the service of the plugin `uid` that is part of this program; with an NPUSHMEM_PLUGIN_PATH, of the
+    // plugin's file, because the PEs may find another there. `environment` is the environment of the PEs, so that both
     // sides use the same configuration.
     static Result<std::unique_ptr<Rendezvous>> open(const EnvironmentBlock& environment);
 };
