@@ -33,7 +33,8 @@ public:
         CLI::App* app = program.add_subcommand(
             "startup",
             "An empty job (init, barrier, finalize) from start to end; beside as many empty processes, the same "
-            "started by npushmem-run, and processes that only load the plugins, share memory and pass barriers");
+            "started by npushmem-run, and processes that only load the plugins, share memory and variables and pass "
+            "barriers");
         app->add_option("--pes", pes_, "Sizes of the job")->delimiter(',')->capture_default_str();
         app->add_option("--as", role_, "Role of the started processes")->group("");
         app->add_option("--memory", memory_, "Descriptor of a bare job's memory")->group("");
@@ -103,7 +104,8 @@ private:
             {"npushmem", [this, pes](std::uint64_t times) { repeat(times, 1, job(pes, role_pe)); }, false});
         point.variants.push_back({"launched empty processes",
                                   [this, pes](std::uint64_t times) { repeat(times, 1, job(pes, role_empty)); }, false});
-        point.variants.push_back({"bare job", [this, pes](std::uint64_t times) { repeat_bare(times, pes); }, false});
+        point.variants.push_back(
+            {"launched bare job", [this, pes](std::uint64_t times) { repeat_bare(times, pes); }, false});
         point.variants.push_back({"empty processes",
                                   [this, pes](std::uint64_t times) {
                                       repeat(times, pes, {self_.string(), "startup", "--as", role_empty});
@@ -122,11 +124,11 @@ private:
             const auto job = BareJob::create(pes);
             failed_ = job.status();
             if (!failed_.ok()) return;
-            std::vector<std::string> arguments{
-                self_.string(), "startup",           "--as",     role_bare,
-                "--pes",        std::to_string(pes), "--memory", std::to_string(job.value().descriptor())};
+            std::vector<std::string> arguments = this->job(pes, role_bare);
+            arguments.insert(arguments.end(),
+                             {"--pes", std::to_string(pes), "--memory", std::to_string(job.value().descriptor())});
             for (const std::string& file : plugin_files()) arguments.insert(arguments.end(), {"--plugin", file});
-            repeat(1, pes, arguments);
+            repeat(1, 1, arguments);
         }
     }
 
