@@ -28,7 +28,7 @@ public:
     static constexpr int max_members = 64;
     static constexpr std::uint64_t broadcast_bytes = 4096;                // maximum
     static constexpr std::uint64_t broadcast_room = 8 * broadcast_bytes;  // more than one: an exchange frees enough
-    static constexpr std::uint64_t area_bytes = 16384;
+    static constexpr std::uint64_t area_bytes = 65536;                    // alltoall: 4 KiB for 4 members, 1 KiB for 8
     static constexpr std::uint64_t areas = 2;
     // Of each member, aligned to a line.
     static constexpr std::uint64_t bytes = broadcast_room + areas * area_bytes;

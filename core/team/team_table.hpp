@@ -25,7 +25,7 @@ struct TeamName {
 class TeamTable {
 public:
     // Bytes of each slice for teams' state and messages, so that even a job of a million PEs has room for teams.
-    static constexpr std::uint64_t pool_bytes = 40ULL << 20;
+    static constexpr std::uint64_t pool_bytes = 64ULL << 20;
     static constexpr int predefined_teams = 4;
 
     // `pool` is the offset of these bytes in every slice. The world is slot 0, `shared` is slot 1: PEs that all map

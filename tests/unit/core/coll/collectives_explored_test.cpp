@@ -52,6 +52,17 @@ const Call exchanges{[](Group& group, int call) { return alltoall(group, dest_of
 const Call collects{[](Group& group, int call) { return collect(group, dest_of(call), source_of(call), 4, area); },
                     [](int call, int, int members) { return one_of_each(call, members); }};
 
+TEST(LeaderExchange, PayloadsFillItsAreas) {
+    EXPECT_EQ(LeaderExchange::payload_bytes(8), 4096U);
+    EXPECT_EQ(LeaderExchange::block_bytes(4), 4096U);
+    EXPECT_EQ(LeaderExchange::block_bytes(8), 1024U);
+    for (int members = 2; members <= LeaderExchange::max_members; ++members) {
+        const auto n = static_cast<std::uint64_t>(members);
+        EXPECT_LE(n * LeaderExchange::payload_bytes(members), LeaderExchange::area_bytes) << members;
+        EXPECT_LE(n * n * LeaderExchange::block_bytes(members), LeaderExchange::area_bytes) << members;
+    }
+}
+
 TEST(CollectivesExplored, BackToBackCallsOfTwo) {
     EXPECT_THAT(explore("broadcast", 2, broadcasts), IsEmpty());
     EXPECT_THAT(explore("reduce", 2, sums), IsEmpty());
